@@ -1,0 +1,36 @@
+"""The command `initfree`: a thin layer over the public functions.
+
+Exit codes: 0 reconstruction accepted, 3 finished but not accepted, 2 bad input or usage, 1 our fault.
+"""
+
+import sys
+
+import tyro
+
+from initfree.errors import InputError
+
+
+def _commands() -> dict:
+    from initfree.commands.evaluate import evaluate
+    from initfree.commands.solve import solve
+
+    return {"solve": solve, "evaluate": evaluate}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one sub-command; each is a function whose return value is the exit code."""
+    try:
+        code = tyro.extras.subcommand_cli_from_dict(
+            _commands(),
+            prog="initfree",
+            description="Bundle adjustment that starts from nothing: from image observations alone to a "
+            "metric 3D reconstruction.",
+            args=arguments,
+        )
+    except InputError as error:
+        print(f"initfree: error: {error}", file=sys.stderr)
+        code = 2
+    except KeyboardInterrupt:
+        print("initfree: interrupted", file=sys.stderr)
+        code = 130
+    sys.exit(code)

@@ -6,13 +6,14 @@ damping takes care of the fifteen degrees of the projective gauge.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from initfree.arrays import Array, Tracks
 from initfree.losses import Cauchy, LeastSquares, Loss
+from initfree.projective import on_spheres, whitening
 from initfree.varpro import kernels
 from initfree.varpro.kernels import kernel
 from initfree.varpro.levenberg_marquardt import Convergence, LMConfig, OnIteration, minimise
@@ -32,14 +33,17 @@ class ProjectiveError(Protocol):
 
 @dataclass(frozen=True)
 class Reprojection:
-    """r = f (π(y) - m) in pixels, π(y) = (y1, y2)/y3; f is pixels per normalised unit of the observation's camera."""
+    """r = f (π(y) - m) in pixels, π(y) = (y1, y2)/y3, with f pixels per normalised unit.
+
+    Cameras stay in normalised coordinates, for their conditioning; the cost is that of pixel coordinates.
+    """
 
     m: Array
     pixels: Array
-    """f of every observation"""
+    """(observations, 2): f in x and in y"""
 
     def squared_residuals(self, y: Array) -> Array:
-        r = (y[:, :2] / _safe_depth(y) - self.m) * self.pixels[:, None]
+        r = (y[:, :2] / _safe_depth(y) - self.m) * self.pixels
         return np.einsum("nk,nk->n", r, r)
 
     def quadratic(self, y: Array) -> Quadratic:
@@ -57,18 +61,18 @@ def _safe_depth(y: Array) -> Array:
 
 @kernel()
 def _linearise_reprojection(y, m, pixels, S, g, c):
-    """B = dr/dy = f/y3 [1 0 -u; 0 1 -v]; S = B'B, g = B'r."""
+    """B = dr/dy = 1/y3 [fx 0 -fx u; 0 fy -fy v]; S = B'B, g = B'r."""
     for a in range(y.shape[0]):
         z = y[a, 2]
         if abs(z) < 1e-12:
             z = 1e-12 if z >= 0.0 else -1e-12
         u, v = y[a, 0] / z, y[a, 1] / z
-        b = pixels[a] / z
-        r0, r1 = (u - m[a, 0]) * pixels[a], (v - m[a, 1]) * pixels[a]
-        bb = b * b
-        S[a, 0], S[a, 1], S[a, 2] = bb, 0.0, -bb * u
-        S[a, 3], S[a, 4], S[a, 5] = bb, -bb * v, bb * (u * u + v * v)
-        g[a, 0], g[a, 1], g[a, 2] = b * r0, b * r1, -b * (u * r0 + v * r1)
+        b0, b1 = pixels[a, 0] / z, pixels[a, 1] / z
+        r0, r1 = (u - m[a, 0]) * pixels[a, 0], (v - m[a, 1]) * pixels[a, 1]
+        s0, s1 = b0 * b0, b1 * b1
+        S[a, 0], S[a, 1], S[a, 2] = s0, 0.0, -s0 * u
+        S[a, 3], S[a, 4], S[a, 5] = s1, -s1 * v, s0 * u * u + s1 * v * v
+        g[a, 0], g[a, 1], g[a, 2] = b0 * r0, b1 * r1, -(u * b0 * r0 + v * b1 * r1)
         c[a] = r0 * r0 + r1 * r1
 
 
@@ -94,7 +98,9 @@ class ProjectiveRefinement:
         self._error = error
         self._system = ReducedSystem(tracks)
         self._loss: Loss = LeastSquares()
-        self.P, self.X = _on_spheres(*whitened(P, X))
+        G, inverse = whitening(P)
+        self._undo = inverse, G
+        self.P, self.X = on_spheres(P @ G, X @ inverse.T)
         self._y = np.empty((tracks.observations, 3))
         self._project(self.P, self.X)
         self._squared = error.squared_residuals(self._y)
@@ -121,13 +127,19 @@ class ProjectiveRefinement:
         kernels.back_substitute(
             t.ptr, t.cam, q.S, q.anchor, q.g, self.P, self.X, True, damping, step, X
         )
-        P, X = _on_spheres(self.P + step, X)
+        P, X = on_spheres(self.P + step, X)
         self._project(P, X)
         squared = self._error.squared_residuals(self._y)
         return _Trial(P, X, squared, self._loss.total(squared), predicted, float(np.linalg.norm(step)))
 
     def accept(self, trial: _Trial) -> None:
         self.P, self.X, self._squared = trial.P, trial.X, trial.squared
+
+    @property
+    def reconstruction(self) -> tuple[Array, Array]:
+        """Cameras and landmarks in the projective frame in which they came, on unit spheres."""
+        inverse, G = self._undo
+        return on_spheres(self.P @ inverse, self.X @ G.T)
 
     @property
     def squared_residuals(self) -> Array:
@@ -153,32 +165,6 @@ class ProjectiveRefinement:
             before = result.seconds
             if not result.history:
                 result.initial_cost = part.initial_cost
-            result.history += [shifted(iteration, before) for iteration in part.history]
+            result.history += [replace(step, seconds=step.seconds + before) for step in part.history]
             result.reason = part.reason
         return result
-
-
-def shifted(iteration, seconds: float):
-    """The iteration of a later part, with its clock started at the first part."""
-    from dataclasses import replace
-
-    return replace(iteration, seconds=iteration.seconds + seconds)
-
-
-def _on_spheres(P: Array, X: Array) -> tuple[Array, Array]:
-    P = P / np.linalg.norm(P, axis=(1, 2), keepdims=True)
-    return P, X / np.linalg.norm(X, axis=1, keepdims=True)
-
-
-def whitened(P: Array, X: Array) -> tuple[Array, Array]:
-    """The same reconstruction in the projective frame in which the cameras' rows have the identity as covariance.
-
-    P <- P G, X <- G^-1 X. Stage 1 ends in an arbitrary affine frame, in which the cameras may be nearly equal.
-    """
-    for _ in range(3):
-        rows = (P / np.linalg.norm(P, axis=(1, 2), keepdims=True)).reshape(-1, 4)
-        _, s, Vt = np.linalg.svd(rows, full_matrices=False)
-        s = np.maximum(s, 1e-9 * s[0]) / np.sqrt(len(rows) / 4.0)
-        P = P @ (Vt.T / s)
-        X = (X @ Vt.T) * s
-    return np.ascontiguousarray(P), np.ascontiguousarray(X)

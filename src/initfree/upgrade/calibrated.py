@@ -13,7 +13,7 @@ from initfree.upgrade.dual_quadric import (
     DualQuadric,
     factor,
     solve_dual_quadric,
-    whitening,
+    whitened,
 )
 from initfree.upgrade.metric import Metric, Projective, metric_from_quadric
 from initfree.upgrade.refined import refine_quadric
@@ -66,7 +66,7 @@ def _misfit(metric: Metric) -> float:
 
 def calibrated_quadric(P: Array) -> DualQuadric:
     """Ω* of calibrated cameras: whitened, weights 1/trace(ω_i), Cauchy over cameras so that a bad one is ignored."""
-    P, G = whitening(P)
+    P, G = whitened(P)
 
     def reweight(omega: Array, residual: Array) -> Array:
         trace = np.abs(omega[:, [0, 3, 5]].sum(axis=1))

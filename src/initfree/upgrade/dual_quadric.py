@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from initfree.arrays import Array
+from initfree.projective import whitening
 
 # Symmetric 4x4 as ten numbers, symmetric 3x3 as six.
 _PAIRS4 = [(a, b) for a in range(4) for b in range(a, 4)]
@@ -75,15 +76,11 @@ def homography(Q: Array) -> Array:
     return H
 
 
-def whitening(P: Array) -> tuple[Array, Array]:
-    """Unit-norm cameras in the frame that whitens their stacked rows, and the G (4x4) of that frame: P_w ~ P G.
+def whitened(P: Array) -> tuple[Array, Array]:
+    """Unit-norm cameras in the frame that whitens their rows, and the G (4x4) of that frame: P_w ~ P G.
 
     The linear solve minimises an algebraic error that depends on the projective frame; this one makes it canonical.
     """
-    G = np.eye(4)
-    for _ in range(3):
-        P = P / np.linalg.norm(P, axis=(1, 2), keepdims=True)
-        _, s, Vt = np.linalg.svd(P.reshape(-1, 4), full_matrices=False)
-        step = Vt.T / np.maximum(s, 1e-12 * s[0]) * s[0]
-        P, G = P @ step, G @ step
+    G, _ = whitening(P)
+    P = P @ G
     return P / np.linalg.norm(P, axis=(1, 2), keepdims=True), G

@@ -13,7 +13,7 @@ from initfree.upgrade.dual_quadric import (
     DualQuadric,
     factor,
     solve_dual_quadric,
-    whitening,
+    whitened,
 )
 from initfree.upgrade.metric import Metric, Projective, metric_from_quadric
 
@@ -40,7 +40,7 @@ def expected_focal(scene: Projective) -> float:
 def linear_quadric(scene: Projective) -> DualQuadric:
     """Ω* in the frame of the scene; weights 1/ω22 of the round before."""
     f = expected_focal(scene)
-    P, G = whitening(scene.P / np.array([f, f, 1.0])[:, None])
+    P, G = whitened(scene.P / np.array([f, f, 1.0])[:, None])
 
     def reweight(omega: Array, _: Array) -> Array:
         third = np.abs(omega[:, 5])

@@ -45,6 +45,7 @@ def ring(
     *,
     radius: float = 3.0,
     height: float = 0.7,
+    relief: float = 0.4,
     focal: float = 420.0,
     half_image: tuple[float, float] = (320.0, 240.0),
     noise: float = 0.0,
@@ -54,14 +55,16 @@ def ring(
     shuffle: bool = True,
     seed: int = 0,
 ) -> Scene:
-    """Cameras on a circle that look at the middle of a box whose surface carries the landmarks.
+    """Cameras on a circle that look at the middle of a box whose faces carry the landmarks, up to `relief` deep.
+
+    Without relief a camera in front of a face would see a plane alone, which leaves three of its twelve entries open.
 
     A landmark is seen where it falls into the image and, with `occlusion`, where its face of the box is turned to the
     camera. `keep` is the share of those observations that survives, `noise` their standard deviation in pixels.
     Landmarks with fewer than `min_observations` are dropped. `shuffle` hides the order of the cameras on the ring.
     """
     rng = np.random.default_rng(seed)
-    X, normals = _box_surface(landmarks, rng)
+    X, normals = _box_surface(landmarks, relief, rng)
     angle = 2.0 * np.pi * np.arange(cameras) / cameras
     if shuffle:
         angle = rng.permutation(angle)
@@ -109,13 +112,14 @@ def reorder_landmarks(tracks: Tracks, order: Index) -> tuple[Tracks, Index]:
     return Tracks(tracks.cam[source], ptr.astype(np.int64), tracks.cameras), source
 
 
-def _box_surface(count: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Points on the faces of the box [-1, 1]³ and the outward normals there."""
+def _box_surface(count: int, relief: float, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Points on the faces of the box [-1, 1]³, up to `relief` below them, and the outward normals there."""
     axis = rng.integers(0, 3, size=count)
     side = rng.choice([-1.0, 1.0], size=count)
     X = rng.uniform(-1.0, 1.0, size=(count, 3))
     normals = np.zeros((count, 3))
-    X[np.arange(count), axis] = normals[np.arange(count), axis] = side
+    normals[np.arange(count), axis] = side
+    X[np.arange(count), axis] = side * (1.0 - relief * rng.random(count))
     return X, normals
 
 

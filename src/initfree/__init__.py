@@ -1,9 +1,9 @@
 """Bundle adjustment that starts from nothing: from image observations to a metric reconstruction.
 
-    problem = initfree.load("path/to/model")
-    result = initfree.solve(problem, initfree.SolveConfig(formulation="pose"))
-    print(initfree.evaluate(result, "path/to/truth"))
-    result.to_colmap().write("out")
+problem = initfree.load("path/to/model")
+result = initfree.solve(problem, initfree.SolveConfig(formulation="pose"))
+print(initfree.evaluate(result, "path/to/truth"))
+result.to_colmap().write("out")
 """
 
 from initfree.config import SolveConfig

@@ -53,9 +53,7 @@ def certify(tracks: Tracks, names: tuple[str, ...], m: Array, pixels: Array, met
     overall = float(np.mean(fits))
     reasons = []
     if overall < MIN_SHARE:
-        reasons.append(
-            f"only {overall:.0%} of the observations lie within {INLIER_PIXELS:g} px in front of their camera"
-        )
+        reasons.append(f"only {overall:.0%} of the observations lie within {INLIER_PIXELS:g} px in front of their camera")
     if share[worst] < MIN_WORST_SHARE:
         reasons.append(f"image {names[worst]!r} fits only {share[worst]:.0%} of its observations")
     if count.min() < MIN_WORST_COUNT:

@@ -17,13 +17,11 @@ class SolveConfig:
     formulation: str = "pose"
     """Object-space error: pose, rose, rpose, expose, expose-printed, pose-rot, or a registered one."""
     init: str = "spectral"
-    """Initial cameras: normal, normal-affine, uniform, unit-circle, unit-circle-shuffled, spectral (looking inward),
-    spectral-outward."""
+    """Initial cameras: spectral, spectral-outward, unit-circle, unit-circle-shuffled, normal, normal-affine, uniform."""
     loss: LossName = "none"
-    """Loss of stage 1: none; cauchy on projected residuals, as the paper; cauchy-consistent, with the weights inside the
-    elimination too."""
+    """Loss of stage 1: cauchy reweights projected residuals (the paper), cauchy-consistent the elimination too."""
     loss_scale: float | None = None
-    """Scale of the Cauchy loss in normalised units; by default three robust deviations of the residuals, shrinking."""
+    """Scale of the Cauchy loss in normalised units; by default three robust deviations of the residuals."""
     alpha: float = 0.05
     """Weight of the regulariser."""
     beta: float = 1.0
@@ -31,7 +29,7 @@ class SolveConfig:
     rotations: RotationSource = "estimated"
     """Where relative rotations come from (pose-rot): two-view geometry, or the model given by --truth."""
     refine: bool = True
-    """Refine the projective reconstruction by reprojection error."""
+    """Refine the projective reconstruction by its reprojection error."""
     refine_loss: Literal["none", "cauchy"] = "cauchy"
     """Loss of the refinement; cauchy is graduated from wide to --refine-scale."""
     refine_scale: float = 4.0
@@ -43,8 +41,8 @@ class SolveConfig:
     max_iterations: int = 300
     """Most attempted steps of a stage."""
     tolerance: float = 1e-4
-    """Stage 1 ends when a step lowers its cost by less than this share. Smaller is not better: the surrogates have long
-    flat valleys that lead away from the reconstruction."""
+    """Stage 1 ends when a step lowers its cost by less than this share of it."""
+    # Smaller is not better: the surrogates have long flat valleys that lead away from the reconstruction.
     refine_tolerance: float = 1e-8
     """The same for the refinement."""
 

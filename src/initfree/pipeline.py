@@ -6,6 +6,7 @@ certificate
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -52,7 +53,7 @@ def _solve(
     stages: list[StageReport] = []
 
     def reporting(stage: str) -> OnIteration | None:
-        return None if on_progress is None else lambda index, step: on_progress(stage, index, step)
+        return None if on_progress is None else partial(on_progress, stage)
 
     formulation = formulations.make(config.formulation, config.alpha)
     if formulation.uses_rotations:
@@ -86,7 +87,10 @@ def _estimate_rotations(problem: Problem, config: SolveConfig) -> tuple[Relative
 
 
 def minimise_ose(
-    problem: Problem, config: SolveConfig, rotations: RelativeRotations | None, on_iteration: OnIteration | None
+    problem: Problem,
+    config: SolveConfig,
+    rotations: RelativeRotations | None,
+    on_iteration: OnIteration | None,
 ) -> tuple[Array, Array, StageReport]:
     """Stage 1: object-space error by VarPro from the chosen initial cameras."""
     formulation = formulations.make(config.formulation, config.alpha)
@@ -136,9 +140,7 @@ def refine_projective(
     return P, X, _report("refinement", convergence, mean, "pixels")
 
 
-def upgrade_metric(
-    problem: Problem, config: SolveConfig, P: Array, X: Array
-) -> tuple[Metric, Metric, StageReport]:
+def upgrade_metric(problem: Problem, config: SolveConfig, P: Array, X: Array) -> tuple[Metric, Metric, StageReport]:
     """Stage 3: the metric reconstruction, and the projective one read as metric."""
     began = time.perf_counter()
     scene = Projective(problem.tracks, P, X, problem.calibrated)

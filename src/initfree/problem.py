@@ -157,9 +157,7 @@ def _filter(image: Index, landmark: Index, keep: NDArray[np.bool_], min_obs: int
         keep = good
 
 
-def _largest_component(
-    image: Index, landmark: Index, keep: NDArray[np.bool_]
-) -> tuple[NDArray[np.bool_], int]:
+def _largest_component(image: Index, landmark: Index, keep: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], int]:
     """Observations of the component with most of them, and how many components there are."""
     i, j = image[keep], landmark[keep]
     n = int(image.max()) + 1

@@ -83,7 +83,7 @@ def third_rows(tracks: Tracks, m: Array, P: Array, X: Array, distortion: bool) -
             columns += [-(along * r2)[:, None], -(along * r2**2)[:, None]]
         system = np.concatenate(columns, axis=1)
         # A landmark on the wrong side of the centre has the wrong sign of λ; weights from the residuals play it down.
-        robust = np.ones(len(here))
+        robust, solution = np.ones(len(here)), np.zeros(system.shape[1])
         for _ in range(4):
             scaled = (weight * robust)[:, None] * system
             solution = np.linalg.lstsq(scaled, weight * robust * along, rcond=None)[0]

@@ -43,7 +43,10 @@ def estimate_rotations(problem: Problem, seed: int) -> RelativeRotations:
     pairs, rotations, weights = [], [], []
     for k, l in _neighbour_pairs(tracks.covisibility):
         _, a, b = np.intersect1d(
-            tracks.landmark[by_camera[k]], tracks.landmark[by_camera[l]], return_indices=True, assume_unique=True
+            tracks.landmark[by_camera[k]],
+            tracks.landmark[by_camera[l]],
+            return_indices=True,
+            assume_unique=True,
         )
         xk, xl = problem.m[by_camera[k][a]] * focal, problem.m[by_camera[l][b]] * focal
         found = pycolmap.estimate_essential_matrix(xl, xk, camera, camera, options)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pycolmap
 
-from initfree.arrays import Array
+from initfree.arrays import Array, Index
 from initfree.errors import InputError
 from initfree.model import MetricModel
 from initfree.problem import Image, Observations, without_repeats
@@ -53,9 +53,7 @@ def read_observations(directory: Path, intrinsics_known: bool) -> Observations:
     return observations_of(read_model(directory), str(directory), intrinsics_known)
 
 
-def observations_of(
-    reconstruction: pycolmap.Reconstruction, source: str, intrinsics_known: bool
-) -> Observations:
+def observations_of(reconstruction: pycolmap.Reconstruction, source: str, intrinsics_known: bool) -> Observations:
     """The observations of a model in memory."""
     images: list[Image] = []
     index, ids, keypoint = [], [], []
@@ -84,10 +82,9 @@ def observations_of(
     image_of, landmark_id, keypoint_of = image_of[first], landmark_id[first], keypoint_of[first]
     normalise = _calibrated if intrinsics_known else _scaled
     normalized, pixels = normalise(images, cameras, image_of, keypoint_of)
-    lost = ~np.isfinite(normalized).all(axis=1)
-    if lost.all() and len(lost):
+    kept = np.flatnonzero(np.isfinite(normalized).all(axis=1))
+    if len(normalized) and not len(kept):
         raise InputError(f"{source}: no keypoint can be undistorted with the model's intrinsics")
-    kept = ~lost
     return Observations(
         source, tuple(images), cameras, intrinsics_known,
         image_of[kept], landmark_id[kept], keypoint_of[kept], normalized[kept], pixels, repeated,
@@ -104,7 +101,7 @@ def _check_cameras(cameras: dict[int, pycolmap.Camera], source: str) -> None:
 
 
 def _calibrated(
-    images: list[Image], cameras: dict[int, pycolmap.Camera], image_of: Array, keypoint_of: Array
+    images: list[Image], cameras: dict[int, pycolmap.Camera], image_of: Index, keypoint_of: Index
 ) -> tuple[Array, Array]:
     """Calibrated rays: distortion and intrinsics undone by pycolmap, whatever the camera model."""
     normalized = np.empty((len(image_of), 2))
@@ -119,7 +116,7 @@ def _calibrated(
 
 
 def _scaled(
-    images: list[Image], cameras: dict[int, pycolmap.Camera], image_of: Array, keypoint_of: Array
+    images: list[Image], cameras: dict[int, pycolmap.Camera], image_of: Index, keypoint_of: Index
 ) -> tuple[Array, Array]:
     """Pixels from the image's centre, scaled by the largest of all: intrinsics unknown, distortion ignored."""
     centred = np.empty((len(image_of), 2))

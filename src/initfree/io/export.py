@@ -23,9 +23,7 @@ def to_colmap(problem: Problem, metric: Metric) -> pycolmap.Reconstruction:
     for k, image in enumerate(images):
         pose = pycolmap.Rigid3d(pycolmap.Rotation3d(metric.R[k]), metric.t[k])
         reconstruction.add_image_with_trivial_frame(
-            pycolmap.Image(
-                name=image.name, keypoints=image.keypoints, camera_id=image.camera_id, image_id=image.image_id
-            ),
+            pycolmap.Image(name=image.name, keypoints=image.keypoints, camera_id=image.camera_id, image_id=image.image_id),
             pose,
         )
     image_ids = np.array([image.image_id for image in images])[tracks.cam]
@@ -47,4 +45,4 @@ def _set_focal(camera: pycolmap.Camera, problem: Problem, metric: Metric, camera
     params = np.zeros(len(camera.params))
     params[camera.focal_length_idxs()] = focal
     params[camera.principal_point_idxs()] = camera.width / 2.0, camera.height / 2.0
-    camera.params = params
+    camera.params = params.tolist()

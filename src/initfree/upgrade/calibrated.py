@@ -44,9 +44,7 @@ def _best_focals(scene: Projective) -> list[float]:
     for f in _FOCALS:
         quadric = calibrated_quadric(scene.P / np.array([f, f, 1.0])[:, None])
         misfits.append(_misfit(metric_from_quadric(scene, factor(quadric.omega), np.full(len(scene.P), f))))
-    minima = [
-        k for k in range(len(misfits)) if misfits[k] == min(misfits[max(k - 3, 0) : k + 4])
-    ]
+    minima = [k for k in range(len(misfits)) if misfits[k] == min(misfits[max(k - 3, 0) : k + 4])]
     return [float(_FOCALS[k]) for k in sorted(minima, key=lambda k: misfits[k])[:_REFINED]]
 
 

@@ -51,12 +51,10 @@ class Metric:
         return self.singular_values[8] / max(self.singular_values[9], 1e-300)
 
 
-def metric_from_quadric(
-    scene: Projective, Q: Array, focal: Array | None, singular_values: Array | None = None
-) -> Metric:
+def metric_from_quadric(scene: Projective, Q: Array, focal: Array | None, singular_values: Array | None = None) -> Metric:
     """Upgrade by H = [Q, n] with Ω* = QQ'; `focal` None reads the focal lengths off ω_i."""
     H = homography(Q)
-    X = np.linalg.solve(H, scene.X.T).T
+    X: Array = np.linalg.solve(H, scene.X.T).T.astype(np.float64)
     return metric_from_frame(scene, scene.P @ H, X, focal, singular_values)
 
 

@@ -1,5 +1,7 @@
 """Nonlinear refinement of Ω* (Pollefeys 1999) with one focal length a camera."""
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import least_squares
 
@@ -61,7 +63,9 @@ def refine_quadric(P: Array, Q: Array, focal: Array) -> tuple[Array, Array]:
         return J
 
     x0 = np.concatenate([(Q / np.linalg.norm(Q)).reshape(-1), np.log(focal)])
-    fit = least_squares(residuals, x0, jacobian, loss="soft_l1", f_scale=_SOFT_L1, max_nfev=200)
+    # SciPy takes a callable here; its annotation names strings only.
+    jac: Any = jacobian
+    fit = least_squares(residuals, x0, jac=jac, loss="soft_l1", f_scale=_SOFT_L1, max_nfev=200)
     return unpack(fit.x)
 
 

@@ -8,6 +8,4 @@ from initfree.upgrade.refined import refined
 def selected(scene: Projective) -> Metric:
     """Whichever of `linear` and `refined` has more observations in front of their cameras; a tie goes to the smaller
     dual-quadric residual."""
-    return max(
-        (linear(scene), refined(scene)), key=lambda metric: (metric.positive_depths, -metric.quadric_residual)
-    )
+    return max((linear(scene), refined(scene)), key=lambda metric: (metric.positive_depths, -metric.quadric_residual))

@@ -27,9 +27,7 @@ class Quadratic:
     @classmethod
     def from_rows(cls, A: Array, anchor: Array, r: Array) -> "Quadratic":
         """Linear residuals r + A (y - ȳ), A (observations, rows, 3): S = A'A, g = A'r, c = r'r."""
-        S = np.stack(
-            [np.einsum("nk,nk->n", A[:, :, a], A[:, :, b]) for a in range(3) for b in range(a, 3)], axis=1
-        )
+        S = np.stack([np.einsum("nk,nk->n", A[:, :, a], A[:, :, b]) for a in range(3) for b in range(a, 3)], axis=1)
         return cls(S, anchor, np.einsum("nka,nk->na", A, r), np.einsum("nk,nk->n", r, r))
 
     def squared_residuals(self, y: Array) -> Array:

@@ -3,13 +3,14 @@
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import get_lapack_funcs
 
 from initfree.arrays import Array, Tracks
 from initfree.varpro import kernels
 from initfree.varpro.quadratic import Quadratic
 
 _UNWEIGHTED = np.empty(0)
+_potrf, _potrs = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
 
 
 class CameraTerm(Protocol):
@@ -71,11 +72,11 @@ class ReducedSystem:
         np.copyto(self._factor, self.H)
         self._factor.flat[:: len(self._factor) + 1] += damping
         # LAPACK reads columns first: our lower triangle is the upper one of the transpose, without a copy.
-        factor, info = lapack.dpotrf(self._factor.T, lower=0, clean=0, overwrite_a=1)
+        factor, info = _potrf(self._factor.T, lower=0, clean=0, overwrite_a=1)
         if info != 0:
             return None
         g = self.gradient.reshape(-1)
-        step, info = lapack.dpotrs(factor, -g, lower=0)
+        step, info = _potrs(factor, -g, lower=0)
         if info != 0 or not np.all(np.isfinite(step)):
             return None
         # -g'δ - 1/2 δ'Hδ with Hδ = -g - damping δ; no second product with H is needed.

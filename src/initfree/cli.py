@@ -12,9 +12,10 @@ from initfree.errors import InputError
 
 def _commands() -> dict:
     from initfree.commands.evaluate import evaluate
+    from initfree.commands.generate import generate
     from initfree.commands.solve import solve
 
-    return {"solve": solve, "evaluate": evaluate}
+    return {"solve": solve, "evaluate": evaluate, "generate": generate}
 
 
 def main(arguments: list[str] | None = None) -> None:

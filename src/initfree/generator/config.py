@@ -93,7 +93,7 @@ Scene = Annotated[Courthouse | Town | Mesh | PointCloud | Blend | ColmapModel, F
 class LookAt:
     """Where the optical axes point.
 
-    `centre`: the middle of the scene's bounding box; `point`: `point`; `away`: from `point` (or the centre);
+    `centre`: the scene's centroid; `point`: `point`; `away`: from `point` (or the centre);
     `path`: along the trajectory; `parallel`: `direction` for all.
     """
 

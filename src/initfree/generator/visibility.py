@@ -47,6 +47,20 @@ class RayCaster:
             == 0
         )
 
+    def crossed(self, origins: Floats, offset: Floats) -> NDArray[np.bool_]:
+        """Which segments from the origins, all by the same offset, meet a triangle."""
+        if self._empty or not len(origins):
+            return np.zeros(len(origins), bool)
+        return (
+            self._scene.run(
+                np.ascontiguousarray(origins - self._origin, np.float32),
+                np.ascontiguousarray(np.broadcast_to(offset.astype(np.float32), origins.shape)),
+                dists=np.ones(len(origins), np.float32),
+                query="OCCLUDED",
+            )
+            == 0
+        )
+
     def first(self, eye: Floats, directions: Floats) -> tuple[NDArray[np.int64], Floats]:
         """The first triangle along each direction (-1: none) and its barycentric coordinates u, v."""
         if self._empty:

@@ -62,8 +62,10 @@ class Surface:
 
     @property
     def centre(self) -> Floats:
-        """The middle of the bounding box."""
-        return self.bounds.mean(axis=0)
+        """The centroid: of the given landmarks, or of the surface by area."""
+        if self.fixed is not None:
+            return self.fixed.positions.mean(axis=0)
+        return np.average(self.corners.mean(axis=1), axis=0, weights=np.linalg.norm(self._cross(), axis=1))
 
     def sample(self, rng: np.random.Generator, count: int) -> Candidates:
         """`count` candidates by area; given landmarks in random order, as many as there are at most."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from initfree.errors import InputError
 from initfree.generator import config
 from initfree.generator.cameras import fold_radius, project, view_radius
+from initfree.generator.culling import in_view
 from initfree.generator.observations import Observations
 from initfree.generator.scenes import Candidates, Surface
 from initfree.generator.trajectories import Poses
@@ -78,22 +79,25 @@ def visible(
 ) -> Observations:
     """Every (camera, candidate) with the candidate in the image, facing the camera, in range and unhidden."""
     radii = [min(view_radius(camera), fold_radius(camera)) for camera in cameras]
-    centres = poses.centres
+    centres = np.ascontiguousarray(poses.centres)
     steepest = np.cos(np.radians(limits.max_angle))
 
     def of_image(number: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         camera = cameras[number if len(cameras) > 1 else 0]
         radius = radii[number if len(cameras) > 1 else 0]
-        local = candidates.positions @ poses.rotations[number].T + poses.translations[number]
-        depth = local[:, 2]
-        near = (depth > limits.near) & (depth < limits.far)
-        if np.isfinite(radius):
-            near &= local[:, 0] ** 2 + local[:, 1] ** 2 < (radius * depth) ** 2
-        rows = np.flatnonzero(near)
-        towards = centres[number] - candidates.positions[rows]
-        cosine = np.einsum("nd,nd->n", towards, candidates.normals[rows]) / np.linalg.norm(towards, axis=1)
-        rows = rows[(np.abs(cosine) if surface.two_sided else cosine) > steepest]
-        pixels, inside = project(camera, local[rows])
+        rows = in_view(
+            candidates.positions,
+            candidates.normals,
+            poses.rotations[number],
+            centres[number],
+            limits.near,
+            limits.far,
+            radius,
+            steepest,
+            surface.two_sided,
+        )
+        local = candidates.positions[rows] @ poses.rotations[number].T + poses.translations[number]
+        pixels, inside = project(camera, local)
         rows, pixels = rows[inside], pixels[inside]
         if limits.occlusion:
             free = ~caster.hidden(centres[number], candidates.positions[rows], surface.margin)

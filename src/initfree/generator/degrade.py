@@ -61,19 +61,21 @@ def merge_tracks(
 ) -> NDArray[np.int32]:
     """Repeated structure: tracks joined in twos whose images have nothing to do with each other.
 
-    Two tracks may join when no image of one shares a landmark with an image of the other; where the cameras
-    overlap too much for that, when they have no image in common. The longer track gives its landmark.
+    Two tracks may join when no image of one shares more than a small part of its landmarks with an image of the
+    other: none, where the cameras allow it, then 1%, 2%, 5%, 10%; failing that, when they have no image in
+    common. The longer track gives its landmark.
     """
     pairs = max(1, round(share * landmarks / 2))
-    shared = observations.covisibility(images, landmarks).toarray() > 0
+    overlap = relatedness(observations, images, landmarks)
     lengths = observations.track_lengths(landmarks)
     starts = np.concatenate([[0], np.cumsum(lengths)])
     seen_by = [observations.image[starts[j] : starts[j + 1]] for j in range(landmarks)]
     landmark = observations.landmark.copy()
     free = [int(j) for j in rng.permutation(landmarks) if lengths[j]]
     done = 0
-    for related in (shared, np.eye(images, dtype=bool)):
-        for _ in range(20):
+    for limit in (0.0, 0.01, 0.02, 0.05, 0.1, np.nextafter(1.0, 0.0)):
+        related = (overlap > limit) | np.eye(images, dtype=bool)
+        for _ in range(8):
             left = []
             for a, b in zip(free[::2], free[1::2], strict=False):
                 if done < pairs and not related[np.ix_(seen_by[a], seen_by[b])].any():
@@ -88,6 +90,13 @@ def merge_tracks(
     raise InputError(
         f"merged = {share:g} is impossible: only {2 * done} of {2 * pairs} tracks have a partner without common images"
     )
+
+
+def relatedness(observations: Observations, images: int, landmarks: int) -> Floats:
+    """Landmarks that two images share, as a share of what the one that sees fewer sees."""
+    shared = observations.covisibility(images, landmarks).toarray().astype(float)
+    own = np.maximum(shared.diagonal(), 1)
+    return shared / np.minimum(own[:, None], own[None, :])
 
 
 def initial_values(

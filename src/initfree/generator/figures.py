@@ -22,7 +22,7 @@ def covisibility(dataset: Dataset, path: Path) -> None:
     figure = Figure(figsize=(6.4, 5.6), dpi=120, layout="constrained")
     axes = figure.add_subplot()
     colors = LinearSegmentedColormap.from_list("covisibility", ["#00e5ff", "#6a5cff", "#ff00c8"])
-    colors.set_bad("white")
+    colors = colors.with_extremes(bad="white")
     shown = axes.imshow(np.where(counts > 0, counts, np.nan), cmap=colors, vmin=1, interpolation="nearest")
     figure.colorbar(shown, ax=axes, label="landmarks seen by both cameras")
     axes.set_xlabel("camera")

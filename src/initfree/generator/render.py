@@ -61,9 +61,15 @@ def render(
 def pixel_rays(camera: pycolmap.Camera) -> tuple[Floats, NDArray[np.bool_]]:
     """Directions (x, y, 1) of all pixel centres, row by row, and which of them exist (no fold-over)."""
     across, down = np.meshgrid(np.arange(camera.width) + 0.5, np.arange(camera.height) + 0.5)
-    directions = camera.cam_from_img(np.stack([across.ravel(), down.ravel()], axis=1))
+    pixels = np.stack([across.ravel(), down.ravel()], axis=1)
+    directions = camera.cam_from_img(pixels)
     usable = np.isfinite(directions).all(axis=1)
-    usable[usable] = np.linalg.norm(directions[usable], axis=1) < fold_radius(camera)
+    ahead = np.column_stack([np.where(usable[:, None], directions, 0.0), np.ones(len(pixels))])
+    # Where no direction has this pixel, undistortion ends somewhere else.
+    back = camera.img_from_cam(ahead)
+    with np.errstate(invalid="ignore"):
+        usable &= np.linalg.norm(back - pixels, axis=1) < 1e-3
+    usable &= np.linalg.norm(ahead[:, :2], axis=1) < fold_radius(camera)
     rays = np.ones((len(directions), 3))
     rays[:, :2] = np.where(usable[:, None], directions, 0.0)
     return rays, usable

@@ -75,7 +75,7 @@ def lens(camera: pycolmap.Camera) -> dict[str, float]:
         "fy": camera.focal_length_y,
         "cx": camera.principal_point_x,
         "cy": camera.principal_point_y,
-        "fold": min(fold_radius(camera), 1e30),
+        "fold": min(fold_radius(camera), 1e9),
         **values,
     }
 

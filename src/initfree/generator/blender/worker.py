@@ -41,8 +41,12 @@ shader colmap_camera(output point position = 0, output vector direction = 0, out
         x -= (yy * ex - xy * ey) / det;
         y -= (xx * ey - xy * ex) / det;
     }
-    // Beyond the fold two directions share a pixel: no ray.
-    if (sqrt(x * x + y * y) >= (%(fold)r))
+    // Beyond the fold two directions share a pixel, and some pixels have none: no ray.
+    float r2 = x * x + y * y;
+    float g = 1.0 + r2 * ((%(k1)r) + (%(k2)r) * r2);
+    float ex = x * g + 2.0 * (%(p1)r) * x * y + (%(p2)r) * (r2 + 2.0 * x * x) - xd;
+    float ey = y * g + 2.0 * (%(p2)r) * x * y + (%(p1)r) * (r2 + 2.0 * y * y) - yd;
+    if (!(r2 < (%(fold)r) * (%(fold)r)) || !(ex * ex + ey * ey < 1e-9))
         throughput = color(0);
     direction = normalize(vector(x, -y, 1.0));
 }

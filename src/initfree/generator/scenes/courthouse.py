@@ -63,20 +63,23 @@ def _walls() -> list:
             openings += [(left, left + 2.6, 4.5, 9.5), (left, left + 2.6, 12.5, 17.5)]
         return openings
 
-    length, depth = 2 * HALF_LENGTH, 2 * HALF_DEPTH
+    thickness = 1.2
+    # The side walls stand between front and back: solids that overlap have faces that fight for the light.
+    between = HALF_DEPTH - thickness
+    length, depth = 2 * HALF_LENGTH, 2 * between
     portal, door = (length / 2 - 4, length / 2 + 4), (length / 2 + 11, length / 2 + 15)
     front = [*windows(length, portal), (*portal, FLOOR_HEIGHT, 13.0)]
     back = [*windows(length, door), (*door, FLOOR_HEIGHT, 7.5)]
     sides = (
         ((-HALF_LENGTH, -HALF_DEPTH), (HALF_LENGTH, -HALF_DEPTH), front),
-        ((HALF_LENGTH, -HALF_DEPTH), (HALF_LENGTH, HALF_DEPTH), windows(depth, None)),
+        ((HALF_LENGTH, -between), (HALF_LENGTH, between), windows(depth, None)),
         ((HALF_LENGTH, HALF_DEPTH), (-HALF_LENGTH, HALF_DEPTH), back),
-        ((-HALF_LENGTH, HALF_DEPTH), (-HALF_LENGTH, -HALF_DEPTH), windows(depth, None)),
+        ((-HALF_LENGTH, between), (-HALF_LENGTH, -between), windows(depth, None)),
     )
     parts = [
         (solid, STONE)
         for start, end, openings in sides
-        for solid in wall(start, end, FLOOR_HEIGHT, EAVES, 1.2, openings)
+        for solid in wall(start, end, FLOOR_HEIGHT, EAVES, thickness, openings)
     ]
     # A band between the storeys, and sills, stand proud of the walls and hide things at grazing views.
     low, high = 10.6, 11.2

@@ -36,7 +36,7 @@ def pointcloud(path: Path, occlusion: str, surfel_size: float, spread: float | N
             raise InputError(
                 f"point cloud {path} has no normals, which occlusion = poisson needs; use surfels"
             )
-        hull = _poisson(positions, normals)
+        hull = _poisson(positions, normals, spacing)
         # The reconstructed surface runs within a few spacings of the points, on either side.
         return Surface(
             hull.vertices, hull.faces, hull.colors, not oriented, fixed=landmarks, margin=3 * spacing
@@ -101,7 +101,7 @@ def _surfels(positions: Floats, normals: Floats, side: float) -> tuple[Floats, N
     return corners.reshape(-1, 3), faces
 
 
-def _poisson(positions: Floats, normals: Floats) -> Surface:
+def _poisson(positions: Floats, normals: Floats, spacing: float) -> Surface:
     import pycolmap
 
     with tempfile.TemporaryDirectory() as scratch:
@@ -114,5 +114,9 @@ def _poisson(positions: Floats, normals: Floats) -> Surface:
         header = ["ply", "format binary_little_endian 1.0", f"element vertex {len(table)}"]
         header += [f"property {'uchar' if kind == 'u1' else 'float'} {name}" for name, kind in columns]
         source.write_bytes("\n".join([*header, "end_header\n"]).encode() + table.tobytes())
-        pycolmap.poisson_meshing(source, result)
+        options = pycolmap.PoissonMeshingOptions()
+        # One cell of the octree a point spacing wide; COLMAP's trimming would take thin clouds away whole.
+        options.depth = int(np.clip(np.ceil(np.log2(np.ptp(positions, axis=0).max() / spacing)), 5, 11))
+        options.trim = 0.0
+        pycolmap.poisson_meshing(source, result, options)
         return mesh(result, "area", False, None)

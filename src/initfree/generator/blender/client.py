@@ -1,0 +1,92 @@
+"""Finding, installing and running the worker."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from initfree.errors import InputError
+
+BPY = "bpy==4.5.*"
+"""The long-term release; it has wheels for Python 3.11 alone."""
+
+
+def environment() -> Path:
+    """Where the worker's environment is, or would be: INITFREE_BLENDER, or the user's cache."""
+    chosen = os.environ.get("INITFREE_BLENDER")
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(chosen) if chosen else Path(cache) / "initfree" / "blender"
+
+
+def installed() -> bool:
+    """Whether the worker's environment is there."""
+    return _python().is_file()
+
+
+def setup() -> Path:
+    """Create the environment and install bpy (about 400 MB) with pip; an existing one is kept."""
+    target = environment()
+    if not installed():
+        python = sys.executable if sys.version_info[:2] == (3, 11) else shutil.which("python3.11")
+        if python is None:
+            raise InputError("Blender's Python module needs Python 3.11, and no python3.11 is on the PATH")
+        _checked([python, "-m", "venv", str(target)], "cannot create the environment")
+    _checked([str(_python()), "-m", "pip", "install", "--quiet", BPY], f"cannot install {BPY}")
+    _checked(
+        [str(_python()), "-c", "import bpy"], "bpy does not start (are libraries of the system missing?)"
+    )
+    return target
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder for a job, in memory where the system has such a place: multilayer EXR files are large."""
+    memory = Path("/dev/shm")
+    place = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="initfree-", dir=place) as folder:
+        yield Path(folder)
+
+
+def run(job: dict[str, Any], folder: Path, progress: Callable[[str], None] = lambda stage: None) -> None:
+    """Have the worker do a job in `folder`, passing on its progress; a failure ends with its last words."""
+    if not installed():
+        raise InputError(
+            f"Blender is not set up in {environment()}: run `initfree blender setup` once (it installs {BPY}), "
+            "or set INITFREE_BLENDER to an environment that has bpy"
+        )
+    (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
+    log = folder / "worker.log"
+    command = [str(_python()), str(Path(__file__).with_name("worker.py")), str(folder)]
+    lines = []
+    # PYTHON* variables of this environment must not leak into the other.
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=clean) as worker,
+    ):
+        assert worker.stdout is not None
+        for line in worker.stdout:
+            lines.append(line.rstrip())
+            if line.startswith("initfree: "):
+                progress(f"Blender, {line.removeprefix('initfree: ').strip()}")
+    if worker.returncode != 0:
+        said = [*lines, *log.read_text(errors="replace").splitlines()]
+        words = next((line for line in reversed(said) if line.strip()), "nothing")
+        raise InputError(f"Blender's worker failed: {words.removeprefix('initfree: ')}")
+
+
+def _python() -> Path:
+    return environment() / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def _checked(command: list[str], failure: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        words = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        raise InputError(f"{failure}: {words[-1] if words else 'no message'}")

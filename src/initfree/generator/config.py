@@ -1,0 +1,278 @@
+"""What a dataset is made of, as frozen dataclasses; the TOML presets have exactly these fields.
+
+Lengths are in the scene's unit (metres for the courthouse), angles in degrees, the world's z axis points up.
+"""
+
+from dataclasses import field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(gt=0, le=1)]
+SpoiltShare = Annotated[float, Field(ge=0, lt=1)]
+Count = Annotated[int, Field(ge=1)]
+Vector = tuple[float, float, float]
+
+_strict = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, config=_strict)
+class Courthouse:
+    """The procedural courthouse: steps, columns, pediment, roof, windows, a hall inside; about 100 m."""
+
+    kind: Literal["courthouse"] = "courthouse"
+    landmarks: Count = 4000
+
+
+@dataclass(frozen=True, config=_strict)
+class Town:
+    """`blocks` x `blocks` houses of random height on flat ground, for aerial trajectories."""
+
+    kind: Literal["town"] = "town"
+    landmarks: Count = 20000
+    blocks: Count = 20
+    spacing: Positive = 30.0
+
+
+@dataclass(frozen=True, config=_strict)
+class Mesh:
+    """A mesh that trimesh reads (PLY, OBJ, GLB, STL ...); `spread` rescales it to that landmark spread."""
+
+    kind: Literal["mesh"]
+    path: Path
+    landmarks: Count = 4000
+    sampling: Literal["area", "vertices"] = "area"
+    two_sided: bool = True
+    spread: Positive | None = None
+
+
+@dataclass(frozen=True, config=_strict)
+class PointCloud:
+    """A point cloud (PLY, XYZ); its points are the landmarks, `occlusion` says what hides them.
+
+    `surfels`: a small square on every point, across its normal (estimated where the file has none).
+    `poisson`: the surface that COLMAP's Poisson meshing finds (needs normals in the file).
+    """
+
+    kind: Literal["pointcloud"]
+    path: Path
+    landmarks: Count = 4000
+    occlusion: Literal["surfels", "poisson", "none"] = "surfels"
+    surfel_size: Positive = 2.0
+    """Side of a surfel in units of the median distance between neighbouring points."""
+    spread: Positive | None = None
+
+
+@dataclass(frozen=True, config=_strict)
+class Blend:
+    """A Blender file: its evaluated meshes at the current frame (needs `initfree blender setup`)."""
+
+    kind: Literal["blend"]
+    path: Path
+    landmarks: Count = 4000
+    two_sided: bool = True
+
+
+@dataclass(frozen=True, config=_strict)
+class ColmapModel:
+    """An existing COLMAP model, taken as it is: cameras, landmarks and measured observations."""
+
+    kind: Literal["colmap"]
+    path: Path | None = None
+    """The model's directory; None looks in the directory named by INITFREE_DATA."""
+
+
+Scene = Annotated[Courthouse | Town | Mesh | PointCloud | Blend | ColmapModel, Field(discriminator="kind")]
+
+
+@dataclass(frozen=True, config=_strict)
+class LookAt:
+    """Where the optical axes point.
+
+    `centre`: the scene's centroid; `point`: `point`; `away`: from `point` (or the centre);
+    `path`: along the trajectory; `parallel`: `direction` for all.
+    """
+
+    kind: Literal["centre", "point", "away", "path", "parallel"] = "centre"
+    point: Vector | None = None
+    direction: Vector = (0.0, 1.0, 0.0)
+    jitter: NotNegative = 0.0
+    """Standard deviation of the target's position (of the direction's components for path and parallel)."""
+
+
+@dataclass(frozen=True, config=_strict)
+class Ring:
+    """A horizontal circle (or an arc of it) around the z axis; angles count from the x axis."""
+
+    radius: Positive
+    height: float
+    start: float = 0.0
+    arc: Annotated[float, Field(gt=0, le=360)] = 360.0
+
+
+@dataclass(frozen=True, config=_strict)
+class Rings:
+    """One or more rings; cameras are shared out evenly and listed ring by ring, along each ring."""
+
+    kind: Literal["rings"]
+    cameras: Count
+    rings: Annotated[tuple[Ring, ...], Field(min_length=1)]
+    centre: Vector = (0.0, 0.0, 0.0)
+    jitter: NotNegative = 0.0
+    look_at: LookAt = field(default_factory=LookAt)
+
+
+@dataclass(frozen=True, config=_strict)
+class Lateral:
+    """A straight line from `start` to `end`, evenly spaced."""
+
+    kind: Literal["lateral"]
+    cameras: Count
+    start: Vector
+    end: Vector
+    jitter: NotNegative = 0.0
+    look_at: LookAt = field(default_factory=lambda: LookAt(kind="parallel"))
+
+
+@dataclass(frozen=True, config=_strict)
+class Orbit:
+    """A ring whose height swings `waves` times between the two `heights`."""
+
+    kind: Literal["orbit"]
+    cameras: Count
+    radius: Positive
+    heights: tuple[float, float]
+    waves: Positive = 3.0
+    jitter: NotNegative = 0.0
+    look_at: LookAt = field(default_factory=LookAt)
+
+
+@dataclass(frozen=True, config=_strict)
+class Grid:
+    """An aerial survey: `size` in x and y at `altitude`, flown to and fro."""
+
+    kind: Literal["grid"]
+    cameras: Count
+    size: tuple[Positive, Positive]
+    altitude: float
+    jitter: NotNegative = 0.0
+    look_at: LookAt = field(default_factory=lambda: LookAt(kind="parallel", direction=(0.0, 0.0, -1.0)))
+
+
+@dataclass(frozen=True, config=_strict)
+class Curve:
+    """A curve through control points, evenly spaced by length.
+
+    `catmull-rom` passes through every point; `bezier` chains cubic pieces: point, handle, handle, point, ...
+    """
+
+    kind: Literal["curve"]
+    cameras: Count
+    points: Annotated[tuple[Vector, ...], Field(min_length=2)]
+    interpolation: Literal["catmull-rom", "bezier"] = "catmull-rom"
+    closed: bool = False
+    jitter: NotNegative = 0.0
+    look_at: LookAt = field(default_factory=LookAt)
+
+
+@dataclass(frozen=True, config=_strict)
+class PoseFile:
+    """Explicit poses: a COLMAP model's directory, or a TUM file (time tx ty tz qx qy qz qw, camera to world)."""
+
+    kind: Literal["poses"]
+    path: Path
+
+
+@dataclass(frozen=True, config=_strict)
+class BlenderPath:
+    """A curve or an animated camera of the `.blend` scene, by its object name."""
+
+    kind: Literal["blender"]
+    object: str
+    cameras: Count = 20
+    jitter: NotNegative = 0.0
+    look_at: LookAt = field(default_factory=LookAt)
+    """Used for curves; an animated camera brings its own orientation."""
+
+
+Trajectory = Annotated[
+    Rings | Lateral | Orbit | Grid | Curve | PoseFile | BlenderPath, Field(discriminator="kind")
+]
+
+
+@dataclass(frozen=True, config=_strict)
+class Camera:
+    """Intrinsics by COLMAP model name; `params` in COLMAP's order overrides focal, k1 and the centred point."""
+
+    model: str = "SIMPLE_RADIAL"
+    width: Count = 640
+    height: Count = 480
+    focal: Positive = 420.0
+    k1: float = 0.0
+    params: tuple[float, ...] | None = None
+    focal_variation: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Each image gets its own focal length, uniform within this share of the nominal one."""
+
+
+@dataclass(frozen=True, config=_strict)
+class Visibility:
+    """Limits beyond occlusion: distance along the optical axis, and angle between ray and surface normal."""
+
+    near: Positive = 0.1
+    far: Positive = 1e6
+    max_angle: Annotated[float, Field(gt=0, le=90)] = 80.0
+    occlusion: bool = True
+
+
+@dataclass(frozen=True, config=_strict)
+class Density:
+    """Which of the visible observations are kept; the truth written to sparse/0 has these and no others."""
+
+    landmark_share: Share = 1.0
+    observation_share: Share = 1.0
+    mean_observations: Annotated[float, Field(ge=2)] | None = None
+    """Target mean of observations a landmark; None keeps what is visible."""
+    track_angle: Annotated[float, Field(gt=0, le=180)] = 180.0
+    """Widest change of view a track survives: the angle at the landmark from one randomly chosen camera of its
+    track (matchers lose a feature beyond some 30 to 60 degrees). The nearest views always stay."""
+    min_observations: Annotated[int, Field(ge=2)] = 3
+    min_camera_observations: Annotated[int, Field(ge=1)] = 6
+    """Thinning leaves every camera at least this many (6 is what resection needs)."""
+
+
+@dataclass(frozen=True, config=_strict)
+class Degradation:
+    """What noisy/0 and database.db suffer and sparse/0 does not; every part has its own random stream."""
+
+    noise: NotNegative = 0.0
+    """Standard deviation of Gaussian pixel noise."""
+    outliers: SpoiltShare = 0.0
+    """Share of observations assigned to a wrong track: matches between real keypoints."""
+    merged: SpoiltShare = 0.0
+    """Share of tracks merged, in twos, with a track of unrelated images (repeated structure)."""
+    rotation_noise: NotNegative = 0.0
+    """Initial orientations for classical bundle adjustment, degrees."""
+    translation_noise: NotNegative = 0.0
+    """Initial camera centres, scene units."""
+    landmark_noise: NotNegative = 0.0
+    """Initial landmarks, scene units."""
+
+
+@dataclass(frozen=True, config=_strict)
+class Config:
+    """Everything but the seed."""
+
+    name: str
+    scene: Scene
+    description: str = ""
+    trajectory: Trajectory | None = None
+    camera: Camera = field(default_factory=Camera)
+    visibility: Visibility = field(default_factory=Visibility)
+    density: Density = field(default_factory=Density)
+    degradation: Degradation = field(default_factory=Degradation)
+    shuffle: bool = False
+    """List the cameras in a seeded random order instead of along the trajectory."""

@@ -1,0 +1,73 @@
+"""COLMAP's database.db: keypoints and verified matches of the same observations, for COLMAP's own mappers."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pycolmap
+from scipy.sparse import triu
+
+from initfree.generator.dataset import Dataset
+
+
+def write_database(dataset: Dataset, path: Path) -> None:
+    """Keypoints are the noisy observations; two keypoints match where they claim the same landmark.
+
+    The matches are verified by COLMAP, from the keypoints and known intrinsics alone: what a mapper is given
+    holds nothing of the truth. Pairs with too few inliers for COLMAP keep their matches but are not verified.
+    """
+    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+        unverified = Path(scratch, "database.db")
+        with pycolmap.Database.open(unverified) as database, pycolmap.DatabaseTransaction(database):
+            _write_images(dataset, database)
+            _write_matches(dataset, database)
+        options = pycolmap.TwoViewGeometryOptions()
+        options.ransac.random_seed = 0
+        # The number of trials adapts to the outliers; COLMAP's floor of 100 only costs time on clean matches.
+        options.ransac.min_num_trials = 30
+        level, pycolmap.logging.minloglevel = pycolmap.logging.minloglevel, 1
+        try:
+            pycolmap.geometric_verification(unverified, two_view_geometry_options=options)
+        finally:
+            pycolmap.logging.minloglevel = level
+        # COLMAP's threads store pairs as they finish; written again in order, the file is the same on every run.
+        with pycolmap.Database.open(unverified) as database:
+            found = dict(zip(*database.read_two_view_geometries(), strict=True))
+        with pycolmap.Database.open(path) as database, pycolmap.DatabaseTransaction(database):
+            _write_images(dataset, database)
+            _write_matches(dataset, database)
+            for pair in sorted(found):
+                database.write_two_view_geometry(*pycolmap.pair_id_to_image_pair(pair), found[pair])
+
+
+def _write_images(dataset: Dataset, database: pycolmap.Database) -> None:
+    """Cameras, each its own rig, and images, each its own frame, with their keypoints."""
+    for camera in dataset.cameras:
+        database.write_camera(camera, use_camera_id=True)
+        rig = pycolmap.Rig()
+        rig.rig_id = camera.camera_id
+        rig.add_ref_sensor(camera.sensor_id)
+        database.write_rig(rig, use_rig_id=True)
+    observations = dataset.noisy
+    for i, name in enumerate(dataset.names):
+        camera_id = dataset.cameras[dataset.camera_of_image[i]].camera_id
+        image = pycolmap.Image(name=name, camera_id=camera_id, image_id=i + 1)
+        database.write_image(image, use_image_id=True)
+        frame = pycolmap.Frame()
+        frame.frame_id, frame.rig_id = i + 1, camera_id
+        frame.add_data_id(image.data_id)
+        database.write_frame(frame, use_frame_id=True)
+        # The rows of one image in order: the same point2D indices as in the COLMAP models.
+        rows = np.flatnonzero(observations.image == i)
+        database.write_keypoints(i + 1, observations.pixel[rows].astype(np.float32))
+
+
+def _write_matches(dataset: Dataset, database: pycolmap.Database) -> None:
+    observations, images = dataset.noisy, len(dataset.names)
+    tracks = [observations.landmark[observations.image == i] for i in range(images)]
+    upper = triu(observations.covisibility(images, len(dataset.landmarks)), k=1).tocoo()
+    for first, second in sorted(zip(upper.row.tolist(), upper.col.tolist(), strict=True)):
+        _, left, right = np.intersect1d(
+            tracks[first], tracks[second], assume_unique=True, return_indices=True
+        )
+        database.write_matches(first + 1, second + 1, np.stack([left, right], axis=1).astype(np.uint32))

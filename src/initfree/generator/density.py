@@ -1,0 +1,140 @@
+"""Thinning: which of the visible observations the dataset has."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.stats import poisson
+
+from initfree.errors import InputError
+from initfree.generator import config
+from initfree.generator.observations import Observations
+from initfree.generator.observe import select_landmarks
+from initfree.generator.scenes import Candidates
+from initfree.generator.streams import stream
+
+
+def thin(
+    landmarks: Candidates,
+    observations: Observations,
+    centres: NDArray[np.float64],
+    density: config.Density,
+    seed: int,
+) -> tuple[Candidates, Observations]:
+    """Apply the shares, the track angle, the target mean and the minimum, in this order.
+
+    Landmarks are renumbered; `centres` are the cameras'.
+    """
+    if density.landmark_share < 1:
+        count = max(1, round(density.landmark_share * len(landmarks)))
+        chosen = np.sort(stream(seed, "landmark share").permutation(len(landmarks))[:count])
+        landmarks, observations = select_landmarks(landmarks, observations, chosen)
+    kept = np.ones(len(observations), bool)
+    if density.observation_share < 1:
+        kept = stream(seed, "observation share").uniform(size=len(observations)) < density.observation_share
+    if density.track_angle < 180:
+        kept &= _within_angle(observations, landmarks.positions, centres, density, seed)
+    if density.mean_observations is not None:
+        kept = _towards_mean(observations, kept, len(landmarks), density, seed)
+    often = np.bincount(observations.landmark[kept], minlength=len(landmarks)) >= density.min_observations
+    if not often.any():
+        raise InputError(
+            f"no landmark keeps {density.min_observations} observations: "
+            f"observation_share = {density.observation_share} is too low for this scene"
+        )
+    kept &= often[observations.landmark]
+    kept = _restore(observations, kept, often, len(centres), density, seed)
+    return select_landmarks(landmarks, observations[kept], np.flatnonzero(often))
+
+
+def _towards_mean(
+    observations: Observations,
+    kept: NDArray[np.bool_],
+    landmarks: int,
+    density: config.Density,
+    seed: int,
+) -> NDArray[np.bool_]:
+    """Landmark j keeps min(c_j, m + Poisson(rate)) of its c_j observations, drawn without replacement.
+
+    m is the minimum of observations and the rate is the one that gives the target mean, so every landmark that
+    is seen m times stays, and one target leaves as many landmarks as another.
+    """
+    target, least = density.mean_observations, density.min_observations
+    assert target is not None
+    available = np.bincount(observations.landmark[kept], minlength=landmarks)
+    often = available >= least
+    if not often.any():
+        return kept
+    highest = float(available[often].mean())
+    if not least <= target <= highest:
+        raise InputError(
+            f"a mean of {target:g} observations a landmark is impossible: the minimum is {least} and "
+            f"{highest:.2f} are visible"
+        )
+    quantile = stream(seed, "track lengths").uniform(size=landmarks)
+
+    def lengths(rate: float) -> NDArray[np.float64]:
+        return np.minimum(available, least + poisson.ppf(quantile, rate))
+
+    def excess(rate: float) -> float:
+        return float(lengths(rate)[often].mean()) - target
+
+    top = 4.0 * highest + 50.0
+    rate = (
+        0.0 if excess(1e-9) >= 0 else top if excess(top) <= 0 else float(brentq(excess, 1e-9, top, xtol=1e-6))
+    )
+    wanted = lengths(max(rate, 1e-9))
+    priority = stream(seed, "observation order").uniform(size=len(observations)) + ~kept
+    return kept & (_rank(observations, priority, landmarks) < wanted[observations.landmark])
+
+
+def _rank(observations: Observations, priority: NDArray[np.float64], landmarks: int) -> NDArray[np.float64]:
+    """Place of each row among the rows of its landmark, lowest priority first."""
+    order = np.lexsort((priority, observations.landmark))
+    starts = np.concatenate([[0], np.cumsum(observations.track_lengths(landmarks))])
+    rank = np.empty(len(observations))
+    rank[order] = np.arange(len(observations)) - starts[observations.landmark[order]]
+    return rank
+
+
+def _within_angle(
+    observations: Observations,
+    positions: NDArray[np.float64],
+    centres: NDArray[np.float64],
+    density: config.Density,
+    seed: int,
+) -> NDArray[np.bool_]:
+    """Rows seen from within the track angle of their landmark's random anchor view, or nearest to it."""
+    rays = centres[observations.image] - positions[observations.landmark]
+    rays /= np.linalg.norm(rays, axis=1, keepdims=True)
+    draw = stream(seed, "track anchors").uniform(size=len(observations))
+    is_anchor = _rank(observations, draw, len(positions)) == 0
+    anchors = np.zeros_like(positions)
+    anchors[observations.landmark[is_anchor]] = rays[is_anchor]
+    cosine = np.einsum("nd,nd->n", rays, anchors[observations.landmark])
+    nearest = _rank(observations, -cosine, len(positions)) < density.min_observations
+    return nearest | (cosine >= np.cos(np.radians(density.track_angle)))
+
+
+def _restore(
+    observations: Observations,
+    kept: NDArray[np.bool_],
+    often: NDArray[np.bool_],
+    images: int,
+    density: config.Density,
+    seed: int,
+) -> NDArray[np.bool_]:
+    """Give cameras that thinning left with too few observations some of theirs back."""
+    kept = kept.copy()
+    counts = np.bincount(observations.image[kept], minlength=images)
+    spare = often[observations.landmark] & ~kept
+    order = stream(seed, "restored observations").permutation(len(observations))
+    for camera in np.flatnonzero(counts < density.min_camera_observations):
+        missing = density.min_camera_observations - counts[camera]
+        rows = order[(spare & (observations.image == camera))[order]][:missing]
+        if len(rows) < missing:
+            raise InputError(
+                f"camera {camera} sees {counts[camera] + len(rows)} landmarks; expected at least "
+                f"{density.min_camera_observations} (more landmarks, or a camera that faces the scene)"
+            )
+        kept[rows] = True
+    return kept

@@ -1,0 +1,84 @@
+"""Pictures that let a person see what was made."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+from initfree.generator.dataset import Dataset
+
+# No timestamps or versions in the files: the same dataset gives the same bytes.
+_METADATA = {"Software": None}
+
+
+def covisibility(dataset: Dataset, path: Path) -> None:
+    """The covisibility matrix in the paper's colours (cyan: weak, magenta: strong), white where nothing is shared."""
+    images = len(dataset.names)
+    counts = dataset.observations.covisibility(images, len(dataset.landmarks)).toarray().astype(float)
+    np.fill_diagonal(counts, 0)
+    pairs = counts[np.triu_indices(images, 1)]
+    shared = pairs[pairs > 0]
+    figure = Figure(figsize=(6.4, 5.6), dpi=120, layout="constrained")
+    axes = figure.add_subplot()
+    colors = LinearSegmentedColormap.from_list("covisibility", ["#00e5ff", "#6a5cff", "#ff00c8"])
+    colors = colors.with_extremes(bad="white")
+    shown = axes.imshow(np.where(counts > 0, counts, np.nan), cmap=colors, vmin=1, interpolation="nearest")
+    figure.colorbar(shown, ax=axes, label="landmarks seen by both cameras")
+    axes.set_xlabel("camera")
+    axes.set_ylabel("camera")
+    share = f"{len(shared)} of {len(pairs)} pairs share landmarks" if len(pairs) else "one camera"
+    middle = f", median {np.median(shared):g}" if len(shared) else ""
+    axes.set_title(f"{dataset.config.name}: {share}{middle}", fontsize=10)
+    figure.savefig(path, metadata=_METADATA)
+
+
+def overview(dataset: Dataset, path: Path) -> None:
+    """Landmarks and cameras from above and from the side, and how often landmarks are seen."""
+    centres, landmarks = dataset.poses.centres, dataset.landmarks
+    forward = dataset.poses.rotations[:, 2]
+    rng = np.random.default_rng(0)
+    some = rng.permutation(len(landmarks))[:20_000]
+    figure = Figure(figsize=(12, 7.2), dpi=110, layout="constrained")
+    grid = figure.add_gridspec(2, 2, width_ratios=[1.25, 1])
+    size = float(np.ptp(np.concatenate([centres, landmarks]), axis=0)[:2].max())
+    panels = (
+        (figure.add_subplot(grid[:, 0]), (0, 1), "from above", "x", "y"),
+        (figure.add_subplot(grid[0, 1]), (0, 2), "from the front", "x", "z"),
+    )
+    order = np.arange(len(centres))
+    dots = None
+    for axes, (a, b), title, horizontal, vertical in panels:
+        axes.scatter(landmarks[some, a], landmarks[some, b], s=1.5, c=dataset.colors[some] / 255 * 0.85, lw=0)
+        arrows = forward[:, [a, b]] * 0.06 * size
+        axes.quiver(
+            *centres[:, [a, b]].T,
+            *arrows.T,
+            angles="xy",
+            scale_units="xy",
+            scale=1,
+            width=0.0025,
+            color="#555555",
+            zorder=2,
+        )
+        dots = axes.scatter(centres[:, a], centres[:, b], c=order, cmap="viridis", s=22, zorder=3)
+        axes.set_aspect("equal", adjustable="datalim")
+        axes.set_title(title, fontsize=10)
+        axes.set_xlabel(horizontal)
+        axes.set_ylabel(vertical)
+    assert dots is not None
+    figure.colorbar(dots, ax=panels[0][0], label="camera, in file order; arrows: optical axes", shrink=0.7)
+    lengths = dataset.observations.track_lengths(len(landmarks))
+    axes = figure.add_subplot(grid[1, 1])
+    axes.hist(
+        lengths, bins=np.arange(lengths.min(), lengths.max() + 2) - 0.5, color="#3b7dd8", edgecolor="white"
+    )
+    axes.axvline(lengths.mean(), color="#d8503b")
+    axes.set_title(f"observations a landmark, mean {lengths.mean():.2f} (line)", fontsize=10)
+    axes.set_xlabel("observations")
+    axes.set_ylabel("landmarks")
+    figure.suptitle(
+        f"{dataset.config.name} (seed {dataset.seed}): {len(centres)} cameras, {len(landmarks)} landmarks, "
+        f"{len(dataset.observations)} observations"
+    )
+    figure.savefig(path, metadata=_METADATA)

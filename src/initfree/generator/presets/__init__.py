@@ -1,0 +1,112 @@
+"""Named configurations: plain TOML files beside this one, to copy and edit."""
+
+import dataclasses
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from initfree.errors import InputError
+from initfree.generator.config import ColmapModel, Config
+
+_DIRECTORY = Path(__file__).parent
+
+OVERRIDES = {
+    "noise": "degradation",
+    "outliers": "degradation",
+    "merged": "degradation",
+    "rotation_noise": "degradation",
+    "translation_noise": "degradation",
+    "landmark_noise": "degradation",
+    "density": "density.mean_observations",
+    "landmark_share": "density",
+    "observation_share": "density",
+    "min_obs": "density.min_observations",
+    "cameras": "trajectory",
+    "points": "scene.landmarks",
+    "model": "camera",
+    "width": "camera",
+    "height": "camera",
+    "focal": "camera",
+    "k1": "camera",
+    "focal_variation": "camera",
+    "shuffle": "",
+}
+"""Flag -> table of the configuration (with the field's name where it differs from the flag's)."""
+
+
+def presets() -> dict[str, Config]:
+    """All presets by name, in order."""
+    return {path.stem: load(path.stem) for path in sorted(_DIRECTORY.glob("*.toml"))}
+
+
+def load(name_or_path: str | Path, **overrides: Any) -> Config:
+    """The preset of that name, or the configuration in that TOML file, with flags laid over it.
+
+    Paths inside a TOML file are relative to it.
+    """
+    path = _DIRECTORY / f"{name_or_path}.toml"
+    if not path.is_file():
+        path = Path(name_or_path)
+    if not path.is_file():
+        known = ", ".join(sorted(preset.stem for preset in _DIRECTORY.glob("*.toml")))
+        raise InputError(f"no preset or file {name_or_path}; expected a TOML file or one of {known}")
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not a TOML file: {error}") from error
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    table.setdefault("name", path.stem)
+    for section in ("scene", "trajectory"):
+        value = table.get(section)
+        if isinstance(value, dict) and isinstance(value.get("path"), str):
+            value["path"] = str(path.parent / value["path"])
+    return override(_parse(table, str(path)), **overrides)
+
+
+def override(config: Config, **overrides: Any) -> Config:
+    """The same configuration with these flags (names of OVERRIDES; None leaves a field alone)."""
+    chosen = {flag: value for flag, value in overrides.items() if value is not None}
+    unknown = sorted(set(chosen) - set(OVERRIDES))
+    if unknown:
+        raise InputError(f"unknown parameter {unknown[0]}; expected one of {', '.join(OVERRIDES)}")
+    if not chosen:
+        return config
+    table = TypeAdapter(Config).dump_python(config)
+    for flag, value in chosen.items():
+        section, _, name = OVERRIDES[flag].partition(".")
+        if isinstance(config.scene, ColmapModel) and section in ("scene", "trajectory", "camera"):
+            raise InputError(
+                f"{flag} = {value}: {config.name} is an existing COLMAP model and brings its own"
+            )
+        target = table[section] if section else table
+        if target is None or (name or flag) not in target:
+            raise InputError(f"{flag} = {value}: the {section} of {config.name} has no such parameter")
+        target[name or flag] = value
+    return _parse(table, config.name)
+
+
+def as_table(config: Config) -> dict[str, Any]:
+    """The configuration as plain JSON values."""
+    return TypeAdapter(Config).dump_python(config, mode="json")
+
+
+def _parse(table: dict[str, Any], source: str) -> Config:
+    try:
+        config = TypeAdapter(Config).validate_python(table)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        value = "" if first["type"] == "missing" else f" = {_shown(first['input'])}"
+        raise InputError(f"{source}: {where}{value}: {first['msg']}") from error
+    if config.trajectory is None and not isinstance(config.scene, ColmapModel):
+        raise InputError(f"{source}: no trajectory; expected a table [trajectory] with a kind")
+    return config
+
+
+def _shown(value: object) -> str:
+    plain = dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value  # type: ignore[call-overload]
+    text = repr(plain)
+    return text if len(text) <= 60 else f"{text[:57]}..."

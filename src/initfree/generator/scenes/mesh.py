@@ -1,0 +1,59 @@
+"""Any mesh file that trimesh reads, as a surface."""
+
+from pathlib import Path
+
+import numpy as np
+import trimesh
+
+from initfree.errors import InputError
+from initfree.generator.scenes.surface import Candidates, Surface
+
+
+def mesh(path: Path, sampling: str, two_sided: bool, spread: float | None) -> Surface:
+    """The triangles of all geometries in the file, in world coordinates, with their colours."""
+    loaded = read_geometry(path)
+    geometries = [loaded] if not isinstance(loaded, trimesh.Scene) else loaded.dump(concatenate=False)
+    meshes = [part for part in geometries if isinstance(part, trimesh.Trimesh) and len(part.faces)]
+    if not meshes:
+        raise InputError(f"mesh {path} has no triangles (a point cloud? then the scene kind is pointcloud)")
+    merged = meshes[0] if len(meshes) == 1 else trimesh.util.concatenate(meshes)
+    vertices, faces = np.array(merged.vertices, float), np.array(merged.faces, np.int64)
+    if not np.isfinite(vertices).all():
+        raise InputError(f"mesh {path} has vertices that are not finite numbers")
+    area = float(merged.area)
+    if not area > 0:
+        raise InputError(f"mesh {path} has no area: all its {len(faces)} triangles are degenerate")
+    scale = 1.0
+    if spread is not None:
+        weights = merged.area_faces / area
+        middles = vertices[faces].mean(axis=1)
+        offset = middles - weights @ middles
+        scale = spread / float(np.sqrt(weights @ (offset**2).sum(axis=1)))
+    corner_colors = _vertex_colors(merged)[faces]
+    fixed = None
+    if sampling == "vertices":
+        fixed = Candidates(vertices * scale, np.array(merged.vertex_normals, float), _vertex_colors(merged))
+    return Surface(vertices * scale, faces, corner_colors, two_sided=two_sided, fixed=fixed)
+
+
+def read_geometry(path: Path) -> object:
+    """trimesh's reading of a file, with one kind of error for all the ways a file can be bad."""
+    if not path.is_file():
+        raise InputError(f"no file {path}; expected a mesh or a point cloud (PLY, OBJ, GLB, STL, XYZ)")
+    try:
+        return trimesh.load(path, process=False)
+    except Exception as error:
+        # Every reader of trimesh raises its own kind: struct.error, KeyError, IndexError, ValueError, ...
+        raise InputError(
+            f"cannot read {path} as a mesh or point cloud: {error or type(error).__name__}"
+        ) from error
+
+
+def _vertex_colors(part: trimesh.Trimesh) -> np.ndarray:
+    visual = part.visual
+    if visual.kind is None:
+        return np.full((len(part.vertices), 3), 180, np.uint8)
+    if visual.kind == "texture":
+        visual = visual.to_color()
+    colors = np.asarray(visual.vertex_colors)
+    return np.ascontiguousarray(colors[:, :3], np.uint8)

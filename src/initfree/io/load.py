@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Literal
 
+import pycolmap
+
 from initfree.errors import InputError
 from initfree.io import bal, colmap
 from initfree.model import MetricModel
@@ -11,13 +13,16 @@ from initfree.problem import Observations, Problem, build_problem
 Intrinsics = Literal["known", "unknown"]
 
 
-def load(path: str | Path, min_obs: int = 3, intrinsics: Intrinsics = "known") -> Problem:
-    """Read the observations of a COLMAP model (text or binary, at PATH, PATH/sparse or PATH/sparse/0) or of a BAL file.
+def load(source: str | Path | pycolmap.Reconstruction, min_obs: int = 3, intrinsics: Intrinsics = "known") -> Problem:
+    """Read the observations of a COLMAP model (text or binary, at PATH, PATH/sparse or PATH/sparse/0; or in memory) or of a
+    BAL file.
 
     Landmarks need `min_obs` observations. With `intrinsics="unknown"` the focal lengths and distortion of a COLMAP model
     are not used; those of a BAL file never are. Poses and points are not read.
     """
-    return build_problem(load_observations(Path(path), intrinsics), min_obs)
+    if isinstance(source, pycolmap.Reconstruction):
+        return build_problem(colmap.observations_of(source, "the model", intrinsics == "known"), min_obs)
+    return build_problem(load_observations(Path(source), intrinsics), min_obs)
 
 
 def load_observations(path: Path, intrinsics: Intrinsics = "known") -> Observations:

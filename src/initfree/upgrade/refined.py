@@ -6,7 +6,6 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from initfree.arrays import Array
-from initfree.upgrade.dual_quadric import factor
 from initfree.upgrade.linear import expected_focal, linear_quadric
 from initfree.upgrade.metric import Metric, Projective, metric_from_quadric
 
@@ -20,9 +19,9 @@ _I, _J = np.triu_indices(3)
 def refined(scene: Projective) -> Metric:
     """The linear Ω*, refined."""
     quadric = linear_quadric(scene)
-    start = metric_from_quadric(scene, factor(quadric.omega), None, quadric.singular_values)
+    start = metric_from_quadric(scene, quadric.Q, None, quadric.singular_values)
     f0 = expected_focal(scene)
-    Q, focal = refine_quadric(scene.P, factor(quadric.omega), np.clip(start.focal, f0 / 5.0, f0 * 5.0))
+    Q, focal = refine_quadric(scene.P, quadric.Q, np.clip(start.focal, f0 / 5.0, f0 * 5.0))
     return metric_from_quadric(scene, Q, focal, quadric.singular_values)
 
 

@@ -13,7 +13,7 @@ _METADATA = {"Software": None}
 
 
 def covisibility(dataset: Dataset, path: Path) -> None:
-    """The covisibility matrix in the paper's colours (cyan: weak, magenta: strong), white where nothing is shared."""
+    """The covisibility matrix in the paper's colours: cyan weak, magenta strong, white none."""
     images = len(dataset.names)
     counts = dataset.observations.covisibility(images, len(dataset.landmarks)).toarray().astype(float)
     np.fill_diagonal(counts, 0)

@@ -1,0 +1,231 @@
+"""One exact VarPro iteration on one thread: ours, a generic dense-block Numba version and plain NumPy, in one run.
+
+    INITFREE_DATA=... python benchmarks/varpro_iteration.py
+
+An iteration solves all landmarks, assembles and factorises the reduced camera system, and evaluates the cost. All three
+compute the same step, which is checked before anything is timed. Compare the ratios: machines differ, one run does not.
+"""
+
+import os
+
+os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
+
+import time
+from collections.abc import Callable
+
+import numba
+import numpy as np
+from data import bal_file
+from rich.console import Console
+from rich.table import Table
+from scipy.linalg import cho_factor, cho_solve
+
+from initfree.formulations import make
+from initfree.formulations.base import homogeneous
+from initfree.formulations.pose import PseudoObjectSpaceError
+from initfree.initialization import initialize
+from initfree.io.load import load
+from initfree.problem import Problem
+from initfree.varpro import kernels
+from initfree.varpro.system import ReducedSystem
+
+ALPHA = 0.1
+DAMPING = 1e-2
+LIMITS_MS = {"ladybug-49": 20.0, "trafalgar-21": 10.0, "dubrovnik-16": 20.0}
+
+
+def ours(problem: Problem, P: np.ndarray) -> tuple[Callable[[], np.ndarray], Callable[[], dict[str, float]]]:
+    """The step as the engine computes it, and the milliseconds of its parts."""
+    t = problem.tracks
+    q = make("pose", ALPHA).quadratic(problem.m, homogeneous(problem.m))
+    system = ReducedSystem(t)
+    X, y = np.empty((t.landmarks, 4)), np.empty((t.observations, 3))
+
+    def landmarks() -> None:
+        kernels.eliminate(t.ptr, t.cam, q.S, q.anchor, q.g, P, X)
+
+    def cost() -> float:
+        kernels.project(t.ptr, t.cam, P, X, y)
+        return 0.5 * float(q.squared_residuals(y).sum())
+
+    def factorise() -> np.ndarray:
+        solved = system.solve(DAMPING)
+        assert solved is not None
+        return solved[0]
+
+    def iteration() -> np.ndarray:
+        landmarks()
+        cost()
+        system.assemble(q, P, X)
+        return factorise()
+
+    parts = {
+        "landmarks": landmarks,
+        "assembly": lambda: system.assemble(q, P, X),
+        "factorisation": factorise,
+        "cost": cost,
+    }
+    return iteration, lambda: {name: best_ms(part) for name, part in parts.items()}
+
+
+@numba.njit(cache=True, fastmath=True)
+def _dense_blocks(ptr, cam, A, b, P, H, g):
+    """The generic way: per observation the 4x12 and 4x3 Jacobians, 12x3 coupling blocks, 12x12 updates."""
+    cost = 0.0
+    longest = 0
+    for j in range(ptr.size - 1):
+        longest = max(longest, ptr[j + 1] - ptr[j])
+    W = np.empty((longest, 12, 3))
+    WV = np.empty((12, 3))
+    Ju = np.zeros((4, 12))
+    Jv = np.empty((4, 3))
+    X = np.empty(4)
+    H[:, :] = 0.0
+    g[:] = 0.0
+    for j in range(ptr.size - 1):
+        V = np.zeros((3, 3))
+        rhs = np.zeros(3)
+        for a in range(ptr[j], ptr[j + 1]):
+            for r in range(4):
+                d = b[a, r]
+                for k in range(3):
+                    d -= A[a, r, k] * P[cam[a], k, 3]
+                for c in range(3):
+                    Jv[r, c] = A[a, r, 0] * P[cam[a], 0, c] + A[a, r, 1] * P[cam[a], 1, c] + A[a, r, 2] * P[cam[a], 2, c]
+                for c in range(3):
+                    rhs[c] += Jv[r, c] * d
+                    for e in range(3):
+                        V[c, e] += Jv[r, c] * Jv[r, e]
+        inverse = np.linalg.inv(V)
+        X[:3] = inverse @ rhs
+        X[3] = 1.0
+        for a in range(ptr[j], ptr[j + 1]):
+            i = cam[a]
+            for r in range(4):
+                for c in range(3):
+                    Jv[r, c] = A[a, r, 0] * P[i, 0, c] + A[a, r, 1] * P[i, 1, c] + A[a, r, 2] * P[i, 2, c]
+                for k in range(3):
+                    for e in range(4):
+                        Ju[r, 4 * k + e] = A[a, r, k] * X[e]
+            for r in range(4):
+                residual = -b[a, r]
+                for k in range(12):
+                    residual += Ju[r, k] * P[i, k // 4, k % 4]
+                cost += 0.5 * residual * residual
+                for k in range(12):
+                    g[12 * i + k] += Ju[r, k] * residual
+            for k in range(12):
+                for c in range(3):
+                    s = 0.0
+                    for r in range(4):
+                        s += Ju[r, k] * Jv[r, c]
+                    W[a - ptr[j], k, c] = s
+                for e in range(12):
+                    s = 0.0
+                    for r in range(4):
+                        s += Ju[r, k] * Ju[r, e]
+                    H[12 * i + k, 12 * i + e] += s
+        for a in range(ptr[j], ptr[j + 1]):
+            for k in range(12):
+                for c in range(3):
+                    s = 0.0
+                    for e in range(3):
+                        s += W[a - ptr[j], k, e] * inverse[e, c]
+                    WV[k, c] = s
+            for d in range(ptr[j], ptr[j + 1]):
+                if cam[d] <= cam[a]:
+                    for k in range(12):
+                        for e in range(12):
+                            s = 0.0
+                            for c in range(3):
+                                s += WV[k, c] * W[d - ptr[j], e, c]
+                            H[12 * cam[a] + k, 12 * cam[d] + e] -= s
+    return cost
+
+
+def rows(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """Residuals A y - b of pOSE, b = A (m, 1)."""
+    A = PseudoObjectSpaceError(ALPHA).rows(problem.m)
+    return A, np.einsum("nka,na->nk", A, homogeneous(problem.m))
+
+
+def damped_solve(H: np.ndarray, g: np.ndarray) -> np.ndarray:
+    H.flat[:: len(H) + 1] += DAMPING
+    return cho_solve(cho_factor(H, lower=True, check_finite=False), -g, check_finite=False).reshape(-1, 3, 4)
+
+
+def dense_blocks(problem: Problem, P: np.ndarray) -> Callable[[], np.ndarray]:
+    A, b = rows(problem)
+    n = 12 * problem.tracks.cameras
+    H, g = np.empty((n, n)), np.empty(n)
+
+    def iteration() -> np.ndarray:
+        _dense_blocks(problem.tracks.ptr, problem.tracks.cam, A, b, P, H, g)
+        return damped_solve(H, g)
+
+    return iteration
+
+
+def plain_numpy(problem: Problem, P: np.ndarray) -> Callable[[], np.ndarray]:
+    A, b = rows(problem)
+    t = problem.tracks
+
+    def iteration() -> np.ndarray:
+        n = 12 * t.cameras
+        H, g = np.zeros((n, n)), np.zeros(n)
+        for j in range(t.landmarks):
+            span = slice(t.ptr[j], t.ptr[j + 1])
+            cameras, rows_, b_ = t.cam[span], A[span], b[span]
+            Jv = rows_ @ P[cameras][:, :, :3]
+            d = b_ - (rows_ @ P[cameras][:, :, 3:])[:, :, 0]
+            stacked = Jv.reshape(-1, 3)
+            inverse = np.linalg.inv(stacked.T @ stacked)
+            X = np.append(inverse @ (stacked.T @ d.reshape(-1)), 1.0)
+            Ju = np.einsum("oka,e->okae", rows_, X).reshape(len(cameras), 4, 12)
+            residual = rows_ @ (P[cameras] @ X)[:, :, None] - b_[:, :, None]
+            W = Ju.transpose(0, 2, 1) @ Jv
+            WV = W @ inverse
+            for a, i in enumerate(cameras):
+                g[12 * i : 12 * i + 12] += (Ju[a].T @ residual[a])[:, 0]
+                H[12 * i : 12 * i + 12, 12 * i : 12 * i + 12] += Ju[a].T @ Ju[a]
+                for d_, k in enumerate(cameras[: a + 1]):
+                    H[12 * i : 12 * i + 12, 12 * k : 12 * k + 12] -= WV[a] @ W[d_].T
+        return damped_solve(H, g)
+
+    return iteration
+
+
+def best_ms(function: Callable[[], object], repeats: int = 15) -> float:
+    """The fastest of several calls: what the code costs when nothing else runs."""
+    function()
+    seconds = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - began)
+    return 1e3 * min(seconds)
+
+
+def main() -> None:
+    table = Table(title="one exact VarPro iteration, one thread, ms")
+    columns = ("problem", "observations", "landmarks", "assembly", "factorisation", "cost", "total", "limit")
+    for column in (*columns, "dense blocks", "ratio", "NumPy", "ratio"):
+        table.add_column(column, justify="right")
+    for name, limit in LIMITS_MS.items():
+        problem = load(bal_file(name), min_obs=2)
+        P = initialize("normal-affine", problem.tracks, 0)
+        iteration, parts = ours(problem, P)
+        generic, plain = dense_blocks(problem, P), plain_numpy(problem, P)
+        reference = iteration()
+        for other in (generic, plain):
+            assert np.allclose(other(), reference, rtol=1e-6, atol=1e-9 * np.abs(reference).max()), name
+        total, slow, slower = best_ms(iteration), best_ms(generic, 5), best_ms(plain, 1)
+        table.add_row(
+            name, str(problem.tracks.observations), *(f"{value:.2f}" for value in parts().values()), f"{total:.2f}",
+            f"{limit:g}", f"{slow:.1f}", f"{slow / total:.1f}x", f"{slower:.0f}", f"{slower / total:.0f}x",
+        )  # fmt: skip
+    Console(width=140).print(table)
+
+
+if __name__ == "__main__":
+    main()

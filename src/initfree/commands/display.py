@@ -1,0 +1,94 @@
+"""What the commands show in a terminal."""
+
+import time
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from initfree.metrics import THRESHOLDS, Metrics
+from initfree.result import Result
+from initfree.varpro.levenberg_marquardt import Iteration
+
+_REFRESH_SECONDS = 0.1
+
+
+class StageProgress:
+    """A live line for the stage under way: iteration, cost, λ. Silent where the output is not a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._live = Live(console=console, transient=True, auto_refresh=False)
+        self._shown = 0.0
+
+    def __enter__(self) -> "StageProgress":
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def __call__(self, stage: str, index: int, step: Iteration) -> None:
+        now = time.monotonic()
+        if now - self._shown >= _REFRESH_SECONDS:
+            self._shown = now
+            line = f"{stage:<11} iteration {index + 1:4d}   cost {step.cost:.6e}   λ {step.damping:.1e}"
+            self._live.update(Text(line), refresh=True)
+
+
+def print_result(console: Console, result: Result, seconds: float) -> None:
+    """The stages of a run as a table, then the verdict."""
+    problem, dropped = result.problem, result.problem.dropped
+    t = problem.tracks
+    console.print(f"{t.cameras} cameras, {t.landmarks} landmarks, {t.observations} observations", soft_wrap=True)
+    if dropped.observations or dropped.images:
+        pieces = f", {dropped.components} separate parts" if dropped.components > 1 else ""
+        console.print(
+            f"left out: {dropped.landmarks} landmarks, {dropped.observations} observations, {len(dropped.images)} images"
+            f" (at least {problem.min_obs} observations a landmark{pieces})",
+            soft_wrap=True,
+        )
+    table = Table(box=None, pad_edge=False)
+    table.add_column("stage")
+    for column in ("iterations", "seconds", "final cost", "mean residual"):
+        table.add_column(column, justify="right")
+    table.add_column("ended")
+    for stage in result.stages:
+        table.add_row(
+            stage.name,
+            str(stage.iterations or ""),
+            f"{stage.seconds:.2f}",
+            "" if stage.cost is None else f"{stage.cost:.6g}",
+            "" if stage.mean_residual is None else f"{stage.mean_residual:.3g} {stage.unit}",
+            stage.reason,
+        )
+    console.print(table)
+    metric, certificate = result.metric, result.certificate
+    condition = f", conditioning {metric.conditioning:.3g}" if metric.singular_values else ""
+    console.print(
+        f"metric upgrade {result.config.upgrade}: {metric.positive_depths:.1%} positive depths{condition}",
+        soft_wrap=True,
+    )
+    console.print(
+        f"metric reprojection: median {certificate.median_pixels:.3g} px, {certificate.inlier_share:.1%} within 4 px",
+        soft_wrap=True,
+    )
+    verdict = "accepted" if certificate.accepted else "not accepted"
+    console.print(f"{verdict}: {certificate.reason} ({seconds:.1f} s)", soft_wrap=True)
+
+
+def print_metrics(console: Console, metrics: dict[str, Metrics]) -> None:
+    """The paper's metrics, a column for each named model."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    for name in metrics:
+        table.add_column(name.replace("_", " "), justify="right")
+    models = list(metrics.values())
+    table.add_row("cameras recovered", *(f"{m.cameras_recovered}/{m.cameras}" for m in models))
+    for kind in ("rotation", "translation"):
+        for threshold in THRESHOLDS:
+            values = (getattr(m, f"{kind}_auc{threshold}") for m in models)
+            table.add_row(f"{kind} AUC@{threshold}", *(f"{value:.2f}" for value in values))
+    for kind, label in (("median", "median"), ("rmse", "RMSE"), ("p90", "P90")):
+        table.add_row(f"landmark {label}", *(f"{getattr(m, f'landmark_{kind}'):.4g}" for m in models))
+    console.print(table)

@@ -1,0 +1,35 @@
+"""`initfree evaluate`: the paper's metrics of a model on disk."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from initfree.commands.display import print_metrics
+from initfree.evaluation import evaluate as evaluate_model
+
+
+def evaluate(
+    estimate: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="ESTIMATE")],
+    truth: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="TRUTH")],
+    /,
+    json_: Annotated[bool, tyro.conf.arg(name="json"), tyro.conf.FlagCreatePairsOff] = False,
+) -> int:
+    """Compare a reconstruction with the truth.
+
+    Prints rotation and translation AUC at 5, 10 and 20 degrees over all camera pairs (cameras that ESTIMATE lacks count
+    as failures) and landmark errors after similarity alignment. Images match by name, landmarks by id.
+
+    Args:
+        estimate: COLMAP model or BAL file.
+        truth: COLMAP model or BAL file.
+        json_: Print JSON instead of a table.
+    """
+    metrics = evaluate_model(estimate, truth)
+    if json_:
+        print(json.dumps(metrics.to_dict()))
+    else:
+        print_metrics(Console(highlight=False), {"estimate": metrics})
+    return 0

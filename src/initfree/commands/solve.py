@@ -1,0 +1,72 @@
+"""`initfree solve`: a reconstruction from observations, written as a COLMAP model."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from initfree.commands.display import StageProgress, print_metrics, print_result
+from initfree.config import SolveConfig
+from initfree.errors import InputError
+from initfree.io.load import Intrinsics, load, load_model
+from initfree.io.run_json import describe, write_json
+from initfree.io.staged import staged_directory
+from initfree.metrics import evaluate_models
+from initfree.pipeline import solve as solve_problem
+from initfree.rotations import rotations_from_truth
+
+NOT_ACCEPTED = 3
+
+
+def solve(
+    input: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="INPUT")],
+    /,
+    output: Path,
+    config: tyro.conf.OmitArgPrefixes[SolveConfig],
+    min_obs: int = 3,
+    intrinsics: Intrinsics = "known",
+    truth: Path | None = None,
+) -> int:
+    """Reconstruct cameras and landmarks from image observations alone.
+
+    Writes OUTPUT/sparse/0 (a COLMAP model) and OUTPUT/run.json. Poses and points of the input are not read. The exit code
+    is 0 if the reconstruction is accepted by the certificate, 3 if it is not, 2 for bad input.
+
+    Args:
+        input: COLMAP model (text or binary; in INPUT, INPUT/sparse or INPUT/sparse/0) or BAL file (.txt, .bz2, .gz).
+        output: Directory to write to.
+        min_obs: Fewest observations of a landmark that is used.
+        intrinsics: Whether a COLMAP model's intrinsics are used. Those of a BAL file never are.
+        truth: Model to evaluate against, and to take rotations from with --rotations truth.
+    """
+    began = time.perf_counter()
+    console = Console(stderr=True, highlight=False)
+    problem = load(input, min_obs, intrinsics)
+    model = None if truth is None else load_model(truth)
+    rotations = None
+    if config.rotations == "truth" and config.formulation == "pose-rot":
+        if model is None:
+            raise InputError("--rotations truth takes rotations from a model; give it with --truth MODEL")
+        rotations = rotations_from_truth(problem, model)
+    # Staged before the solve: an output that cannot be written should not cost the user a solve.
+    with staged_directory(output) as staging:
+        with StageProgress(console) as progress:
+            result = solve_problem(problem, config, rotations=rotations, on_progress=progress)
+        metrics = None
+        if model is not None:
+            metrics = {
+                "before_upgrade": evaluate_models(result.model(before_upgrade=True), model),
+                "after_upgrade": evaluate_models(result.model(), model),
+            }
+        sparse = staging / "sparse" / "0"
+        sparse.mkdir(parents=True)
+        result.to_colmap().write(str(sparse))
+        write_json(staging / "run.json", describe(result, time.perf_counter() - began, metrics))
+    out = Console(highlight=False)
+    print_result(out, result, time.perf_counter() - began)
+    if metrics is not None:
+        print_metrics(out, metrics)
+    out.print(f"written: {output / 'sparse' / '0'} and {output / 'run.json'}", soft_wrap=True)
+    return 0 if result.certificate.accepted else NOT_ACCEPTED

@@ -1,0 +1,175 @@
+"""Levenberg-Marquardt over metric cameras and landmarks, landmarks eliminated by Schur complement."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import lapack
+
+from initfree.arrays import Array, Index, Tracks
+from initfree.errors import InputError
+from initfree.euclidean import kernels
+from initfree.euclidean.state import FreeIntrinsics, MetricState, Parameters
+from initfree.losses import Cauchy, LeastSquares, Loss
+from initfree.varpro.levenberg_marquardt import Convergence, LMConfig, OnIteration, minimise
+
+
+@dataclass(frozen=True)
+class _Trial:
+    state: MetricState
+    squared: Array
+    cost: float
+    predicted: float
+    step: float
+
+
+class EuclideanAdjustment:
+    """Minimise 1/2 sum ρ(w |r|²) + 1/2 |priors|² over rotations, translations, free intrinsics and landmarks.
+
+    Cameras are damped by λ diag(J'J) (Marquardt), each landmark by λ times the mean diagonal of its own block: neither the
+    unit of the world nor its origin or orientation changes a step. The damping also takes care of the seven degrees of
+    the gauge.
+    """
+
+    def __init__(
+        self,
+        tracks: Tracks,
+        m: Array,
+        pixels: Array,
+        state: MetricState,
+        *,
+        free: FreeIntrinsics = FreeIntrinsics(),
+        groups: Index | None = None,
+        weight: Array | None = None,
+        cheirality: bool = True,
+    ) -> None:
+        """`groups` (cameras,) numbers the cameras that share intrinsics (default: one each); `weight` (observations,)
+        multiplies |r|², zero switches an observation off. Without `cheirality` a point behind a camera projects like any
+        other, as in BAL."""
+        self._tracks = tracks
+        self._image = m, pixels, cheirality
+        self._weight = np.ones(tracks.observations) if weight is None else np.asarray(weight, dtype=np.float64)
+        if self._weight.shape != (tracks.observations,) or not np.all(self._weight >= 0.0):
+            raise InputError(f"expected {tracks.observations} weights, none negative")
+        groups = np.arange(tracks.cameras) if groups is None else groups
+        state = _with_shared_intrinsics(state, groups, free)
+        self._parameters = Parameters(free, groups)
+        self._reference = self.state = state
+        self._loss: Loss = LeastSquares()
+        row, column = np.nonzero(np.tril(tracks.covisibility))
+        self._pairs = np.stack([row, column], axis=1)
+        self._pair = np.full((tracks.cameras, tracks.cameras), -1, dtype=np.int64)
+        self._pair[row, column] = np.arange(len(row))
+        width, size = len(free.slots), self._parameters.size
+        self._blocks = np.empty((len(row), width, width))
+        self._diagonal = np.empty((tracks.cameras, width))
+        self._gradient = np.empty((tracks.cameras, width))
+        self._H = np.empty((size, size))
+        self._irls = self._weight
+        self._squared = self._evaluate(state)
+
+    def _evaluate(self, state: MetricState) -> Array:
+        """Weighted squared residuals."""
+        squared = np.empty(self._tracks.observations)
+        t = self._tracks
+        kernels.squared_residuals(t.ptr, t.cam, *state.cameras, state.xyz, *self._image, squared)
+        return self._weight * squared
+
+    def _cost(self, state: MetricState, squared: Array) -> float:
+        held = self._parameters.intrinsics(state, self._reference)
+        return self._loss.total(squared) + 0.5 * float(self._parameters.prior @ held**2)
+
+    def linearise(self) -> float:
+        self._irls = self._weight
+        if isinstance(self._loss, Cauchy):
+            self._irls = self._weight * self._loss.weights(self._squared)
+        return self._cost(self.state, self._squared)
+
+    def attempt(self, damping: float) -> _Trial | None:
+        t, state, p = self._tracks, self.state, self._parameters
+        model = (p.slots, *state.cameras, state.xyz, *self._image[:2], self._irls, self._image[2], damping)
+        gain = kernels.assemble(
+            t.ptr, t.cam, self._pair, *model, self._blocks, self._diagonal, self._gradient
+        )
+        kernels.scatter(self._pairs, p.column, self._blocks, self._H)
+        gradient = p.fold(self._gradient) + p.prior * p.intrinsics(state, self._reference)
+        diagonal = p.fold(self._diagonal) + p.prior
+        # A camera whose observations are all switched off stays where it is.
+        shift = damping * np.where(diagonal > 0.0, diagonal, 1.0)
+        self._H.flat[:: p.size + 1] += shift + p.prior
+        factor, info = lapack.dpotrf(self._H.T, lower=1, clean=0, overwrite_a=1)
+        if info != 0:
+            return None
+        step, info = lapack.dpotrs(factor, -gradient, lower=1)
+        if info != 0 or not np.all(np.isfinite(step)):
+            return None
+        by_slot = p.unfold(step)
+        moved = state.moved_cameras(p.complete(by_slot))
+        xyz = np.empty_like(state.xyz)
+        damped = kernels.back_substitute(t.ptr, t.cam, *model, by_slot, xyz)
+        if self._image[2]:
+            kernels.stay_in_front(t.ptr, t.cam, self._weight, moved.R, moved.t, state.xyz, xyz)
+        moved = replace(moved, xyz=xyz)
+        # -g'δ - 1/2 δ'Hδ of the joint system, with (H + damping) δ = -g.
+        predicted = 0.5 * float(shift @ step**2 - gradient @ step) + gain + damped
+        squared = self._evaluate(moved)
+        return _Trial(moved, squared, self._cost(moved, squared), predicted, float(np.linalg.norm(step)))
+
+    def accept(self, trial: _Trial) -> None:
+        self.state, self._squared = trial.state, trial.squared
+
+    @property
+    def squared_residuals(self) -> Array:
+        """|r|² of every observation in pixels², without loss and weight."""
+        squared, t = np.empty(self._tracks.observations), self._tracks
+        kernels.squared_residuals(t.ptr, t.cam, *self.state.cameras, self.state.xyz, *self._image, squared)
+        return squared
+
+    def minimise(
+        self, config: LMConfig, loss: Loss = LeastSquares(), on_iteration: OnIteration | None = None
+    ) -> Convergence:
+        """Run to convergence under a loss; call again with a narrower one to graduate it."""
+        self._loss = loss
+        return minimise(self, config, on_iteration, zero_cost=1e-26 * self._tracks.observations)
+
+    def minimise_graduated(
+        self, config: LMConfig, scales: Sequence[float], on_iteration: OnIteration | None = None
+    ) -> Convergence:
+        """Cauchy at each scale in turn, wide to narrow; one history, costs of the last scale count."""
+        parts = []
+        for scale in scales:
+            stage = config if scale == scales[-1] else coarse(config)
+            parts.append(self.minimise(stage, Cauchy(scale), on_iteration))
+        return joined(parts)
+
+
+def coarse(config: LMConfig) -> LMConfig:
+    """For the scales on the way: a narrower one follows."""
+    return LMConfig(min(config.max_iterations, 30), max(config.tolerance, 1e-4))
+
+
+def joined(parts: Sequence[Convergence]) -> Convergence:
+    """One history of several runs, seconds added up."""
+    result = Convergence()
+    for part in parts:
+        before = result.seconds
+        if not result.history:
+            result.initial_cost = part.initial_cost
+        result.history += [replace(step, seconds=step.seconds + before) for step in part.history]
+        result.reason = part.reason
+    return result
+
+
+def _with_shared_intrinsics(state: MetricState, groups: Index, free: FreeIntrinsics) -> MetricState:
+    """Cameras that share intrinsics begin with their group's geometric mean focal length and mean k1, k2."""
+    _, group = np.unique(groups, return_inverse=True)
+    if len(group) != len(state.focal):
+        raise InputError(f"{len(group)} camera groups given for {len(state.focal)} cameras; expected one each")
+    size = np.bincount(group)
+    focal, radial = state.focal, state.radial
+    if free.focal:
+        focal = np.exp(np.bincount(group, weights=np.log(focal)) / size)[group]
+    if free.radial:
+        mean = [np.bincount(group, weights=k)[group] / size[group] for k in radial.T]
+        radial = np.stack(mean, axis=1)
+    return replace(state, focal=focal, radial=radial)

@@ -1,0 +1,131 @@
+"""What the Euclidean stage moves, and which of it is free to move."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from initfree.arrays import Array, Index, Tracks
+from initfree.errors import InputError
+from initfree.upgrade.metric import Metric, depths
+
+_POSE = (0, 1, 2, 3, 4, 5)
+_FOCAL = 6
+_RADIAL = (7, 8)
+
+
+@dataclass(frozen=True)
+class MetricState:
+    """Metric cameras, with their intrinsics, and landmarks: x = R X + t seen at f π(x)(1 + k1 n + k2 n²)."""
+
+    R: Array
+    """(cameras, 3, 3)"""
+    t: Array
+    """(cameras, 3)"""
+    focal: Array
+    """(cameras,) in normalised units"""
+    radial: Array
+    """(cameras, 2): k1, k2, of the undistorted n = |π|²"""
+    xyz: Array
+    """(landmarks, 3)"""
+
+    @classmethod
+    def from_metric(cls, metric: Metric, radial: Array | None = None) -> "MetricState":
+        def own(values: Array) -> Array:
+            return np.array(values, dtype=np.float64, order="C")
+
+        if radial is None:
+            radial = np.zeros((len(metric.R), 2))
+        return cls(own(metric.R), own(metric.t), own(metric.focal), own(radial), own(metric.xyz))
+
+    def to_metric(self, metric: Metric, tracks: Tracks) -> Metric:
+        """The upgrade's own figures stay; the share of positive depths is this state's."""
+        positive = float(np.mean(depths(tracks, self.R, self.t, self.xyz) > 0.0))
+        return replace(
+            metric, R=self.R, t=self.t, focal=self.focal, xyz=self.xyz, positive_depths=positive
+        )
+
+    @property
+    def cameras(self) -> tuple[Array, Array, Array, Array]:
+        return self.R, self.t, self.focal, self.radial
+
+    def moved_cameras(self, step: Array) -> "MetricState":
+        """Retraction: R <- exp([ω]×) R, t <- exp([ω]×) t + τ, log f and k1, k2 by addition; step (cameras, 9)."""
+        turn = Rotation.from_rotvec(step[:, :3]).as_matrix()
+        return replace(
+            self,
+            R=turn @ self.R,
+            t=(turn @ self.t[:, :, None])[:, :, 0] + step[:, 3:6],
+            focal=self.focal * np.exp(np.clip(step[:, 6], -2.0, 2.0)),
+            radial=self.radial + step[:, 7:9],
+        )
+
+
+@dataclass(frozen=True)
+class FreeIntrinsics:
+    """Which intrinsics move beside rotation and translation, and how weakly they are held where nothing else does.
+
+    The priors are residuals in pixels like the observations': (log f - log f0)/σ and k/σ.
+    """
+
+    focal: bool = False
+    radial: int = 0
+    """number of radial coefficients that move: 0, 1 (k1) or 2 (k1, k2)"""
+    focal_sigma: float = 1.0
+    """prior of log f, about its first value"""
+    radial_sigma: float = 0.5
+    """prior of k1 and k2, about zero"""
+
+    def __post_init__(self) -> None:
+        if self.radial not in (0, 1, 2):
+            raise InputError(f"the number of free radial coefficients is {self.radial}; expected 0, 1 or 2")
+        if not (self.focal_sigma > 0.0 and self.radial_sigma > 0.0):
+            raise InputError(
+                f"the priors' deviations are {self.focal_sigma} (focal) and {self.radial_sigma} (radial); "
+                "expected positive numbers"
+            )
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """The parameters of a camera that move, of (ω, τ, log f, k1, k2)."""
+        return _POSE + ((_FOCAL,) if self.focal else ()) + _RADIAL[: self.radial]
+
+
+class Parameters:
+    """Where each camera's moving numbers stand in the reduced system: 6 a camera, then the intrinsics of each group."""
+
+    def __init__(self, free: FreeIntrinsics, groups: Index) -> None:
+        self.slots = free.slots
+        cameras, intrinsics = len(groups), len(self.slots) - len(_POSE)
+        _, group = np.unique(groups, return_inverse=True)
+        self.size = 6 * cameras + intrinsics * (int(group.max(initial=-1)) + 1)
+        self.column = np.empty((cameras, len(self.slots)), dtype=np.int64)
+        self.column[:, :6] = 6 * np.arange(cameras)[:, None] + np.arange(6)
+        self.column[:, 6:] = 6 * cameras + intrinsics * group[:, None] + np.arange(intrinsics)
+        sigma = {_FOCAL: free.focal_sigma} | dict.fromkeys(_RADIAL, free.radial_sigma)
+        self._intrinsic_slots = list(self.slots[6:])
+        self.prior = np.zeros(self.size)
+        """1/σ² of every number; zero for poses"""
+        for place, slot in enumerate(self._intrinsic_slots, start=6):
+            self.prior[self.column[:, place]] = sigma[slot] ** -2.0
+
+    def intrinsics(self, state: MetricState, reference: MetricState) -> Array:
+        """(log f/f0, k1, k2) of the free ones, at their places in the reduced system; zero elsewhere."""
+        values = np.column_stack([np.log(state.focal / reference.focal), state.radial])
+        result = np.zeros(self.size)
+        result[self.column[:, 6:]] = values[:, [slot - _FOCAL for slot in self._intrinsic_slots]]
+        return result
+
+    def fold(self, by_camera: Array) -> Array:
+        """Sum of (cameras, slots) over the cameras that share a number."""
+        return np.bincount(self.column.reshape(-1), weights=by_camera.reshape(-1), minlength=self.size)
+
+    def unfold(self, step: Array) -> Array:
+        """(cameras, slots) of a step of the reduced system."""
+        return step[self.column]
+
+    def complete(self, by_slot: Array) -> Array:
+        """(cameras, 9) with zeros for what does not move."""
+        result = np.zeros((len(by_slot), 9))
+        result[:, list(self.slots)] = by_slot
+        return result

@@ -1,0 +1,122 @@
+"""What a formulation is, and the register that finds it by name.
+
+A formulation turns observations into one quadratic in y = P X each; the engine does the rest. To add one, write a file
+beside this one (or anywhere, imported before use) with a class that has the members of `Formulation`, most easily by
+deriving from `LinearFormulation` and giving its `rows`, and decorate it with `@register("name")`.
+"""
+
+from collections.abc import Callable
+from importlib import import_module, metadata
+from pkgutil import iter_modules
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from initfree.arrays import Array
+from initfree.errors import InputError
+from initfree.varpro.quadratic import Quadratic
+
+
+class Formulation(Protocol):
+    """An object-space error. `m` are normalised observations (n, 2), `y` is P X (n, 3)."""
+
+    relinearises: bool
+    """whether the quadratic depends on y, so that it is rebuilt after every accepted step"""
+    radial: bool
+    """whether the third row of the cameras is left open and must be recovered afterwards"""
+    uses_rotations: bool
+    """whether relative rotations between cameras enter"""
+
+    def __init__(self, alpha: float) -> None: ...
+
+    def quadratic(self, m: Array, y: Array) -> Quadratic:
+        """The quadratic of every observation around y."""
+        ...
+
+    def squared_residuals(self, m: Array, y: Array) -> Array:
+        """The true squared residual of every observation, which judges a step."""
+        ...
+
+
+class LinearFormulation:
+    """Residuals A y - b that vanish at y = (m, 1): `rows` gives A; the quadratic never changes."""
+
+    relinearises = False
+    radial = False
+    uses_rotations = False
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha = alpha
+
+    def rows(self, m: Array) -> Array:
+        """A, (n, rows, 3), with sqrt(1 - α) and sqrt(α) inside."""
+        raise NotImplementedError(f"{type(self).__name__} must give its rows")
+
+    def quadratic(self, m: Array, y: Array) -> Quadratic:
+        A = self.rows(m)
+        return Quadratic.from_rows(A, homogeneous(m), np.zeros(A.shape[:2]))
+
+    def squared_residuals(self, m: Array, y: Array) -> Array:
+        return self.quadratic(m, y).squared_residuals(y)
+
+
+def homogeneous(m: Array) -> Array:
+    """(m, 1): where y belongs, up to scale."""
+    return np.column_stack([m, np.ones(len(m))])
+
+
+def ose_rows(m: Array) -> Array:
+    """r_ose = x - z m (paper, eq. OSE), as rows on y = (x, z)."""
+    A = np.zeros((len(m), 2, 3))
+    A[:, 0, 0] = A[:, 1, 1] = 1.0
+    A[:, :, 2] = -m
+    return A
+
+
+def affine_rows(m: Array) -> Array:
+    """r_aff = x - m, as rows on y - (m, 1)."""
+    A = np.zeros((len(m), 2, 3))
+    A[:, 0, 0] = A[:, 1, 1] = 1.0
+    return A
+
+
+def weighted_rows(alpha: float, main: Array, regulariser: Array) -> Array:
+    """[sqrt(1 - α) φ; sqrt(α) ψ] (paper, eq. common OSE)."""
+    return np.concatenate([np.sqrt(1.0 - alpha) * main, np.sqrt(alpha) * regulariser], axis=1)
+
+
+_REGISTER: dict[str, type[Formulation]] = {}
+F = TypeVar("F", bound=type)
+
+
+def register(name: str) -> Callable[[F], F]:
+    """Make a formulation known under `name`, in Python, in flags and in run.json."""
+
+    def decorate(formulation: F) -> F:
+        _REGISTER[name] = formulation
+        return formulation
+
+    return decorate
+
+
+def _discover() -> None:
+    package = __name__.rpartition(".")[0]
+    for module in iter_modules(import_module(package).__path__):
+        import_module(f"{package}.{module.name}")
+    for entry in metadata.entry_points(group="initfree.formulations"):
+        entry.load()
+
+
+def names() -> list[str]:
+    """All registered formulations, those of installed plug-ins (entry point `initfree.formulations`) included."""
+    _discover()
+    return sorted(_REGISTER)
+
+
+def make(name: str, alpha: float) -> Formulation:
+    """The formulation `name` with regularisation weight α."""
+    if name not in names():
+        raise InputError(f"unknown formulation {name!r}; expected one of {', '.join(names())}")
+    if not 0.0 < alpha < 1.0:
+        raise InputError(f"alpha is {alpha}; expected a number between 0 and 1, both excluded")
+    return _REGISTER[name](alpha)

@@ -1,0 +1,83 @@
+"""pOSE+rot (Olsson and others 2025), with the affine regulariser as in the paper's experiments."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from initfree.arrays import Array, Index
+from initfree.formulations.base import register
+from initfree.formulations.pose import PseudoObjectSpaceError
+from initfree.varpro.kernels import kernel
+
+
+@register("pose-rot")
+class PoseWithRotations(PseudoObjectSpaceError):
+    """pOSE plus β sum_kl W_kl |R_k R_l' - R_kl|², R_k the left 3x3 of the calibrated camera P_k."""
+
+    uses_rotations = True
+
+
+@dataclass(frozen=True)
+class RelativeRotations:
+    """R_kl with R_k = R_kl R_l for camera pairs (k, l), k > l, and how much each is believed."""
+
+    pairs: Index
+    """(pairs, 2)"""
+    R: Array
+    """(pairs, 3, 3)"""
+    weight: Array
+    """(pairs,) number of observations that support the rotation"""
+
+
+class RotationTerm:
+    """β/2 sum_kl W_kl |R_k R_l' - R_kl|²_F: a cost on pairs of cameras (`varpro.system.CameraTerm`).
+
+    W_kl counts shared landmarks: a relative rotation that is wrong by a small angle θ moves each of them by about θ in
+    calibrated coordinates, so β = 1 weighs the rotations like the observations that they come from.
+    """
+
+    def __init__(self, rotations: RelativeRotations, beta: float) -> None:
+        self.rotations = rotations
+        self._weight = beta * rotations.weight
+
+    def _difference(self, P: Array) -> tuple[Array, Array, Array]:
+        Rk = P[self.rotations.pairs[:, 0], :, :3]
+        Rl = P[self.rotations.pairs[:, 1], :, :3]
+        return Rk, Rl, Rk @ Rl.transpose(0, 2, 1) - self.rotations.R
+
+    def cost(self, P: Array) -> float:
+        D = self._difference(P)[2]
+        return 0.5 * float(np.sum(self._weight * np.einsum("nij,nij->n", D, D)))
+
+    def add(self, P: Array, H: Array, gradient: Array) -> None:
+        Rk, Rl, D = self._difference(P)
+        _add_rotation_blocks(self.rotations.pairs, self._weight, Rk, Rl, D, H, gradient)
+
+
+@kernel()
+def _add_rotation_blocks(pairs, weight, Rk, Rl, D, H, gradient):
+    """Gauss-Newton blocks of D = R_k R_l' - R_kl: dD = dR_k R_l' + R_k dR_l'."""
+    for n in range(pairs.shape[0]):
+        k, l, w = pairs[n, 0], pairs[n, 1], weight[n]
+        for a in range(3):
+            for c in range(3):
+                gk = gl = 0.0
+                for b in range(3):
+                    gk += D[n, a, b] * Rl[n, b, c]
+                    gl += D[n, b, a] * Rk[n, b, c]
+                gradient[k, a, c] += w * gk
+                gradient[l, a, c] += w * gl
+        for c in range(3):
+            for e in range(c + 1):
+                sk = sl = 0.0
+                for b in range(3):
+                    sk += Rl[n, b, c] * Rl[n, b, e]
+                    sl += Rk[n, b, c] * Rk[n, b, e]
+                for a in range(3):
+                    H[12 * k + 4 * a + c, 12 * k + 4 * a + e] += w * sk
+                    H[12 * l + 4 * a + c, 12 * l + 4 * a + e] += w * sl
+        for a in range(3):
+            for c in range(3):
+                for b in range(3):
+                    for e in range(3):
+                        H[12 * k + 4 * a + c, 12 * l + 4 * b + e] += w * Rl[n, b, c] * Rk[n, a, e]

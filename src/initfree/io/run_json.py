@@ -1,0 +1,68 @@
+"""run.json: everything about a run that a person or a program may want to know afterwards."""
+
+import json
+import math
+import platform
+import resource
+import sys
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from initfree.metrics import Metrics
+from initfree.result import Result
+
+_PACKAGES = ("initfree", "numpy", "scipy", "numba", "pycolmap")
+
+
+def describe(result: Result, seconds: float, metrics: dict[str, Metrics] | None = None) -> dict[str, Any]:
+    """The run as plain values. `metrics` by stage ("before_upgrade", "after_upgrade") where a truth was given."""
+    problem, metric = result.problem, result.metric
+    pixels = problem.observations.pixels[problem.images, 0]
+    return {
+        "input": problem.observations.source,
+        "configuration": asdict(result.config) | {"min_obs": problem.min_obs, "calibrated": problem.calibrated},
+        "versions": {name: metadata.version(name) for name in _PACKAGES} | {"python": platform.python_version()},
+        "problem": {
+            "cameras": problem.tracks.cameras,
+            "landmarks": problem.tracks.landmarks,
+            "observations": problem.tracks.observations,
+            "dropped": asdict(problem.dropped),
+        },
+        "stages": [asdict(stage) for stage in result.stages],
+        "upgrade": {
+            "method": result.config.upgrade,
+            "singular_values": list(metric.singular_values),
+            "conditioning": metric.conditioning,
+            "positive_depths": metric.positive_depths,
+            "quadric_residual": metric.quadric_residual,
+            "anisotropy": metric.anisotropy,
+            "focal_pixels": dict(zip(problem.names, (metric.focal * pixels).tolist(), strict=True)),
+        },
+        "certificate": asdict(result.certificate),
+        "metrics": None if metrics is None else {stage: m.to_dict() for stage, m in metrics.items()},
+        "seconds": seconds,
+        "peak_rss_mib": peak_rss_mib(),
+    }
+
+
+def peak_rss_mib() -> float:
+    """Peak resident memory of this process."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1024.0 * 1024.0 if sys.platform == "darwin" else 1024.0)
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """JSON that any parser takes: not-a-number and infinity, which JSON lacks, become null."""
+    path.write_text(json.dumps(_plain(value), indent=1, allow_nan=False) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value

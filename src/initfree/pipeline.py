@@ -1,0 +1,164 @@
+"""The stages of the paper, top to bottom; each is a function that can be called on its own.
+
+observations -> formulation and initialisation -> VarPro -> (radial) -> projective refinement -> metric upgrade ->
+certificate
+"""
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from initfree import formulations
+from initfree.arrays import Array
+from initfree.certificate import certify
+from initfree.config import SolveConfig
+from initfree.errors import InputError
+from initfree.formulations.pose_rot import RelativeRotations, RotationTerm
+from initfree.initialization import initialize
+from initfree.losses import scale_from_median
+from initfree.problem import Problem
+from initfree.radial import refine_radial
+from initfree.refinement import ProjectiveRefinement, Reprojection
+from initfree.result import Result, StageReport
+from initfree.upgrade import Metric, Projective, upgrade
+from initfree.varpro.levenberg_marquardt import Convergence, Iteration, LMConfig, OnIteration
+from initfree.varpro.variable_projection import VariableProjection
+
+OnProgress = Callable[[str, int, Iteration], None]
+"""called with the stage's name, the attempt and its figures"""
+
+_THREADED_SYSTEM = 2000
+
+
+def solve(
+    problem: Problem,
+    config: SolveConfig = SolveConfig(),
+    *,
+    rotations: RelativeRotations | None = None,
+    on_progress: OnProgress | None = None,
+) -> Result:
+    """From observations to a metric reconstruction. `rotations` replace the estimated ones in pose-rot."""
+    # Small factorisations lose more to waking BLAS threads than they gain, and with one thread they repeat bit for bit.
+    threads = 1 if 12 * problem.tracks.cameras < _THREADED_SYSTEM else None
+    with threadpool_limits(threads, user_api="blas"):
+        return _solve(problem, config, rotations, on_progress)
+
+
+def _solve(
+    problem: Problem, config: SolveConfig, rotations: RelativeRotations | None, on_progress: OnProgress | None
+) -> Result:
+    stages: list[StageReport] = []
+
+    def reporting(stage: str) -> OnIteration | None:
+        return None if on_progress is None else partial(on_progress, stage)
+
+    formulation = formulations.make(config.formulation, config.alpha)
+    if formulation.uses_rotations:
+        if not problem.calibrated:
+            raise InputError(f"{config.formulation} needs known intrinsics; this problem has none")
+        if rotations is None:
+            rotations, report = _estimate_rotations(problem, config)
+            stages.append(report)
+    P, X, report = minimise_ose(problem, config, rotations, reporting("varpro"))
+    stages.append(report)
+    if formulation.radial:
+        P, X, report = refine_radial_cameras(problem, config, P, X, reporting("radial"))
+        stages.append(report)
+    if config.refine:
+        P, X, report = refine_projective(problem, config, P, X, reporting("refinement"))
+        stages.append(report)
+    metric, unupgraded, report = upgrade_metric(problem, config, P, X)
+    stages.append(report)
+    certificate = certify(problem.tracks, problem.names, problem.m, problem.pixels, metric)
+    return Result(problem, config, P, X, unupgraded, metric, certificate, tuple(stages))
+
+
+def _estimate_rotations(problem: Problem, config: SolveConfig) -> tuple[RelativeRotations, StageReport]:
+    from initfree.rotations import estimate_rotations
+
+    if config.rotations != "estimated":
+        raise InputError("rotations from the truth were asked for, but no truth was given (--truth MODEL)")
+    began = time.perf_counter()
+    rotations = estimate_rotations(problem, config.seed)
+    return rotations, StageReport("rotations", time.perf_counter() - began, iterations=len(rotations.pairs))
+
+
+def minimise_ose(
+    problem: Problem,
+    config: SolveConfig,
+    rotations: RelativeRotations | None,
+    on_iteration: OnIteration | None,
+) -> tuple[Array, Array, StageReport]:
+    """Stage 1: object-space error by VarPro from the chosen initial cameras."""
+    formulation = formulations.make(config.formulation, config.alpha)
+    term = RotationTerm(rotations, config.beta) if rotations is not None and formulation.uses_rotations else None
+    stage = VariableProjection(
+        problem.tracks,
+        problem.m,
+        formulation,
+        initialize(config.init, problem.tracks, config.seed),
+        loss=config.loss,
+        loss_scale=config.loss_scale,
+        camera_term=term,
+    )
+    convergence = stage.minimise(LMConfig(config.max_iterations, config.tolerance), on_iteration)
+    return stage.P, stage.X, _report("varpro", convergence, stage.mean_residual, "normalised")
+
+
+def refine_radial_cameras(
+    problem: Problem, config: SolveConfig, P: Array, X: Array, on_iteration: OnIteration | None
+) -> tuple[Array, Array, StageReport]:
+    """RpOSE only: radial refinement and third rows. Distortion is a nuisance where intrinsics are unknown."""
+    P, X, convergence = refine_radial(
+        problem.tracks, problem.m, problem.pixels, P, X,
+        distortion=not problem.calibrated,
+        config=LMConfig(config.max_iterations, config.refine_tolerance),
+        on_iteration=on_iteration,
+    )  # fmt: skip
+    mean = float(np.sqrt(2.0 * convergence.cost / problem.tracks.observations))
+    return P, X, _report("radial", convergence, mean, "pixels (rms)")
+
+
+def refine_projective(
+    problem: Problem, config: SolveConfig, P: Array, X: Array, on_iteration: OnIteration | None
+) -> tuple[Array, Array, StageReport]:
+    """Stage 2: reprojection error in pixels; Cauchy is graduated from the residuals' own scale to the chosen one."""
+    stage = ProjectiveRefinement(problem.tracks, Reprojection(problem.m, problem.pixels), P, X)
+    limits = LMConfig(config.max_iterations, config.refine_tolerance)
+    if config.refine_loss == "none":
+        convergence = stage.minimise(limits, on_iteration=on_iteration)
+    else:
+        widest = scale_from_median(stage.squared_residuals, 3.0, 5.0 * config.refine_scale)
+        steps = max(2, int(np.ceil(np.log(widest / config.refine_scale) / np.log(5.0))) + 1)
+        scales = np.geomspace(widest, config.refine_scale, steps)
+        convergence = stage.minimise_graduated(limits, scales.tolist(), on_iteration)
+    mean = float(np.mean(np.sqrt(stage.squared_residuals)))
+    P, X = stage.reconstruction
+    return P, X, _report("refinement", convergence, mean, "pixels")
+
+
+def upgrade_metric(problem: Problem, config: SolveConfig, P: Array, X: Array) -> tuple[Metric, Metric, StageReport]:
+    """Stage 3: the metric reconstruction, and the projective one read as metric."""
+    began = time.perf_counter()
+    scene = Projective(problem.tracks, P, X, problem.calibrated)
+    metric = upgrade(config.upgrade, scene)
+    report = StageReport("upgrade", time.perf_counter() - began)
+    return metric, upgrade("none", scene), report
+
+
+def _report(name: str, convergence: Convergence, mean_residual: float, unit: str) -> StageReport:
+    return StageReport(
+        name=name,
+        seconds=convergence.seconds,
+        iterations=len(convergence.history),
+        accepted=convergence.accepted,
+        reason=convergence.reason,
+        initial_cost=convergence.initial_cost,
+        cost=convergence.cost,
+        mean_residual=mean_residual,
+        unit=unit,
+        history=tuple(convergence.history),
+    )

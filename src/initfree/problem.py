@@ -1,0 +1,175 @@
+"""The problem: image observations and nothing else. Poses and points of an input are not here."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from initfree.arrays import Array, Index, Tracks
+from initfree.errors import InputError
+
+MIN_CAMERA_OBSERVATIONS = 6
+"""A projective camera has 11 degrees of freedom; six observations give twelve equations."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image of the input: its name, its camera and its keypoints as the input has them."""
+
+    name: str
+    image_id: int
+    camera_id: int
+    keypoints: Array
+    """(keypoints, 2) in pixels"""
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Everything that an input says about images; the solver's only source."""
+
+    source: str
+    images: tuple[Image, ...]
+    cameras: dict[int, Any]
+    """pycolmap.Camera by camera id: intrinsics for writing the result; the solver does not look at them"""
+    calibrated: bool
+    """whether `normalized` are calibrated rays (intrinsics known) or scaled pixels"""
+    image: Index
+    """(observations,) index into `images`"""
+    landmark_id: Index
+    keypoint: Index
+    """(observations,) index into the image's keypoints"""
+    normalized: Array
+    """(observations, 2) calibrated coordinates, or pixels from the principal point scaled to about [-1, 1]"""
+    pixels: Array
+    """(images, 2) pixels per normalised unit, in x and y"""
+    repeated: int = 0
+    """observations left out because their image sees the landmark already"""
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """What filtering took away, and what is left to solve."""
+
+    repeated_observations: int
+    observations: int
+    landmarks: int
+    images: tuple[str, ...]
+    components: int
+    """connected components of the covisibility graph after filtering; one is solved"""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Filtered observations, sorted by landmark and camera, built once and solved many times."""
+
+    observations: Observations
+    tracks: Tracks
+    m: Array
+    """(observations, 2) normalised"""
+    pixels: Array
+    """(observations, 2) pixels per normalised unit"""
+    images: Index
+    """(cameras,) index of each solved camera into `observations.images`"""
+    landmark_ids: Index
+    keypoint: Index
+    """(observations,)"""
+    min_obs: int
+    dropped: Dropped
+
+    @property
+    def calibrated(self) -> bool:
+        return self.observations.calibrated
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Image names of the solved cameras."""
+        return tuple(self.observations.images[k].name for k in self.images)
+
+
+def build_problem(observations: Observations, min_obs: int = 3) -> Problem:
+    """Filter, keep the largest connected component, sort.
+
+    Landmarks with fewer than `min_obs` observations and cameras with fewer than six go, in turn, until none is left to go.
+    """
+    if min_obs < 2:
+        raise InputError(f"min-obs is {min_obs}; expected at least 2, because one observation fixes no landmark")
+    o = observations
+    if len(o.image) == 0:
+        raise InputError(f"{o.source} has no observations: none of its keypoints belongs to a landmark")
+    if len(o.images) < 2:
+        raise InputError(f"{o.source} has {len(o.images)} image; expected at least 2")
+    _, landmark = np.unique(o.landmark_id, return_inverse=True)
+    keep = _filter(o.image, landmark, np.ones(len(landmark), dtype=bool), min_obs)
+    components = 0
+    if keep.any():
+        keep, components = _largest_component(o.image, landmark, keep)
+        keep = _filter(o.image, landmark, keep, min_obs)
+    images, cam = np.unique(o.image[keep], return_inverse=True)
+    ids, point = np.unique(o.landmark_id[keep], return_inverse=True)
+    if len(images) < 2:
+        raise InputError(
+            f"{o.source}: no two images are connected by landmarks with at least {min_obs} observations "
+            f"({len(o.images)} images, {len(np.unique(landmark))} landmarks); lower --min-obs or add matches"
+        )
+    unknowns = 11 * len(images) + 3 * len(ids) - 15
+    if 2 * len(cam) < unknowns:
+        raise InputError(
+            f"{o.source}: {len(cam)} observations give {2 * len(cam)} equations for {unknowns} unknowns "
+            f"({len(images)} cameras, {len(ids)} landmarks); expected at least as many"
+        )
+    order = np.lexsort((cam, point))
+    kept = np.flatnonzero(keep)[order]
+    tracks = Tracks(
+        np.ascontiguousarray(cam[order], dtype=np.int64),
+        np.concatenate([[0], np.cumsum(np.bincount(point))]).astype(np.int64),
+        len(images),
+    )
+    lost = sorted(set(range(len(o.images))) - set(images.tolist()))
+    return Problem(
+        observations=o,
+        tracks=tracks,
+        m=np.ascontiguousarray(o.normalized[kept]),
+        pixels=np.ascontiguousarray(o.pixels[o.image[kept]]),
+        images=images.astype(np.int64),
+        landmark_ids=ids.astype(np.int64),
+        keypoint=o.keypoint[kept],
+        min_obs=min_obs,
+        dropped=Dropped(
+            repeated_observations=o.repeated,
+            observations=len(o.image) - len(cam),
+            landmarks=int(landmark.max()) + 1 - len(ids),
+            images=tuple(o.images[k].name for k in lost),
+            components=components,
+        ),
+    )
+
+
+def _filter(image: Index, landmark: Index, keep: NDArray[np.bool_], min_obs: int) -> NDArray[np.bool_]:
+    while True:
+        seen = np.bincount(landmark[keep], minlength=landmark.max() + 1)
+        seeing = np.bincount(image[keep], minlength=image.max() + 1)
+        good = keep & (seen[landmark] >= min_obs) & (seeing[image] >= MIN_CAMERA_OBSERVATIONS)
+        if good.sum() == keep.sum():
+            return keep
+        keep = good
+
+
+def _largest_component(image: Index, landmark: Index, keep: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], int]:
+    """Observations of the component with most of them, and how many components there are."""
+    i, j = image[keep], landmark[keep]
+    n = int(image.max()) + 1
+    graph = coo_array((np.ones(len(i)), (i, n + j)), shape=(n + int(landmark.max()) + 1,) * 2)
+    _, label = connected_components(graph, directed=False)
+    sizes = np.bincount(label[i])
+    return keep & (label[image] == np.argmax(sizes)), int(np.count_nonzero(sizes))
+
+
+def without_repeats(image: Index, landmark_id: Index) -> NDArray[np.bool_]:
+    """Keep the first observation of a landmark in an image: a second one contradicts it."""
+    order = np.lexsort((np.arange(len(image)), image, landmark_id))
+    again = np.zeros(len(image), dtype=bool)
+    again[order[1:]] = (np.diff(image[order]) == 0) & (np.diff(landmark_id[order]) == 0)
+    return ~again

@@ -1,0 +1,67 @@
+"""What a solve returns."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from initfree.arrays import Array
+from initfree.certificate import Certificate
+from initfree.config import SolveConfig
+from initfree.model import MetricModel
+from initfree.problem import Problem
+from initfree.upgrade.metric import Metric
+from initfree.varpro.levenberg_marquardt import Iteration
+
+if TYPE_CHECKING:
+    import pycolmap
+
+
+@dataclass(frozen=True)
+class StageReport:
+    """Figures of one stage."""
+
+    name: str
+    seconds: float
+    iterations: int = 0
+    """attempted steps"""
+    accepted: int = 0
+    reason: str = ""
+    """why it ended"""
+    initial_cost: float | None = None
+    cost: float | None = None
+    """1/2 of the (robust) sum of squared residuals"""
+    mean_residual: float | None = None
+    """mean norm of an observation's residual, in `unit`"""
+    unit: str = ""
+    history: tuple[Iteration, ...] = ()
+
+
+@dataclass(frozen=True)
+class Result:
+    """Cameras and landmarks, projective and metric, with the figures of every stage."""
+
+    problem: Problem
+    config: SolveConfig
+    P: Array
+    """(cameras, 3, 4) projective, normalised coordinates"""
+    X: Array
+    """(landmarks, 4) homogeneous"""
+    before: Metric
+    """the projective reconstruction read as if it were metric"""
+    metric: Metric
+    """after the metric upgrade"""
+    certificate: Certificate
+    stages: tuple[StageReport, ...]
+
+    def stage(self, name: str) -> StageReport:
+        return next(stage for stage in self.stages if stage.name == name)
+
+    def model(self, before_upgrade: bool = False) -> MetricModel:
+        """The metric reconstruction by image name and landmark id."""
+        metric = self.before if before_upgrade else self.metric
+        return MetricModel(self.problem.names, metric.R, metric.t, self.problem.landmark_ids, metric.xyz)
+
+    def to_colmap(self) -> "pycolmap.Reconstruction":
+        """The metric reconstruction as a COLMAP model: names, keypoints and ids as in the input."""
+        from initfree.io.export import to_colmap
+
+        return to_colmap(self.problem, self.metric)

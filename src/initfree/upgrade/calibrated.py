@@ -1,0 +1,77 @@
+"""The upgrade with known focal lengths, and the search for one where they are unknown."""
+
+import numpy as np
+
+from initfree.arrays import Array
+from initfree.upgrade.dual_quadric import (
+    W00,
+    W01,
+    W02,
+    W11,
+    W12,
+    W22,
+    DualQuadric,
+    factor,
+    solve_dual_quadric,
+    whitened,
+)
+from initfree.upgrade.metric import Metric, Projective, metric_from_quadric
+from initfree.upgrade.refined import refine_quadric
+
+# ω_i ~ I, symmetric in the three axes.
+_CONSTRAINTS = np.stack([W00 - W11, W00 - W22, W11 - W22, 2.0 * W01, 2.0 * W02, 2.0 * W12])
+_ROUNDS = 8
+_REFINED = 3
+"""local minima of the search that are refined, one focal length a camera"""
+_FOCALS = np.geomspace(0.3, 6.0, 60)
+"""searched where unknown, in units of the largest observation: fields of view from 147 to 19 degrees"""
+
+
+def calibrated(scene: Projective) -> Metric:
+    """Known intrinsics: ω_i ~ I. Unknown: the shared focal length whose cameras come closest to that, then one each.
+
+    A known focal length removes both defects of the linear forms: no degeneracy for cameras that look at one point.
+    """
+    if scene.calibrated:
+        quadric = calibrated_quadric(scene.P)
+        return metric_from_quadric(scene, factor(quadric.omega), np.ones(len(scene.P)), quadric.singular_values)
+    return min((_refined_from(scene, f) for f in _best_focals(scene)), key=_misfit)
+
+
+def _best_focals(scene: Projective) -> list[float]:
+    """Focal lengths in order of how metric the cameras become; neighbours of a better one are left out."""
+    misfits = []
+    for f in _FOCALS:
+        quadric = calibrated_quadric(scene.P / np.array([f, f, 1.0])[:, None])
+        misfits.append(_misfit(metric_from_quadric(scene, factor(quadric.omega), np.full(len(scene.P), f))))
+    minima = [k for k in range(len(misfits)) if misfits[k] == min(misfits[max(k - 3, 0) : k + 4])]
+    return [float(_FOCALS[k]) for k in sorted(minima, key=lambda k: misfits[k])[:_REFINED]]
+
+
+def _refined_from(scene: Projective, f: float) -> Metric:
+    quadric = calibrated_quadric(scene.P / np.array([f, f, 1.0])[:, None])
+    Q, focal = refine_quadric(scene.P, factor(quadric.omega), np.full(len(scene.P), f))
+    return metric_from_quadric(scene, Q, focal, quadric.singular_values)
+
+
+def _misfit(metric: Metric) -> float:
+    """Median dual-quadric residual, made worse by observations behind their cameras.
+
+    The smallest singular value would not do: a focal length that makes all but a few cameras vanish scores zero.
+    """
+    return metric.quadric_residual / max(2.0 * metric.positive_depths - 1.0, 1e-3) ** 2
+
+
+def calibrated_quadric(P: Array) -> DualQuadric:
+    """Ω* of calibrated cameras: whitened, weights 1/trace(ω_i), Cauchy over cameras so that a bad one is ignored."""
+    P, G = whitened(P)
+
+    def reweight(omega: Array, residual: Array) -> Array:
+        trace = np.abs(omega[:, [0, 3, 5]].sum(axis=1))
+        weight = 1.0 / np.maximum(trace, 1e-3 * np.median(trace))
+        relative = residual * weight
+        scale = max(3.0 * 1.4826 * float(np.median(relative)), 1e-12)
+        return weight / np.sqrt(1.0 + (relative / scale) ** 2)
+
+    quadric = solve_dual_quadric(P, _CONSTRAINTS, reweight, _ROUNDS)
+    return DualQuadric(G @ quadric.omega @ G.T, quadric.singular_values)

@@ -1,0 +1,86 @@
+"""The absolute dual quadric Ω*: K_i K_i' ~ P_i Ω* P_i' (paper, eq. qac), as a linear system in its ten entries."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from initfree.arrays import Array
+from initfree.projective import whitening
+
+# Symmetric 4x4 as ten numbers, symmetric 3x3 as six.
+_PAIRS4 = [(a, b) for a in range(4) for b in range(a, 4)]
+_PAIRS3 = [(a, b) for a in range(3) for b in range(a, 3)]
+W00, W01, W02, W11, W12, W22 = np.eye(6)
+"""Selectors of the entries of ω_i = P_i Ω* P_i'; a constraint is a combination of them that must vanish."""
+
+
+@dataclass(frozen=True)
+class DualQuadric:
+    """Ω* in the frame of the cameras that it was solved for, and how well these cameras fix it."""
+
+    omega: Array
+    """(4, 4), scaled so that most cameras have positive ω22"""
+    singular_values: Array
+    """of the last linear system, descending, largest = 1; the last is the residual"""
+
+    @property
+    def conditioning(self) -> float:
+        """σ9/σ10: how far the solution stands out from the next best."""
+        return float(self.singular_values[8] / max(self.singular_values[9], 1e-300))
+
+
+def image_of_quadric(P: Array) -> Array:
+    """(cameras, 6, 10): ω_i = C_i Ω*, both as their distinct entries."""
+    C = np.empty((len(P), 6, 10))
+    for row, (r, s) in enumerate(_PAIRS3):
+        for column, (a, b) in enumerate(_PAIRS4):
+            C[:, row, column] = P[:, r, a] * P[:, s, b] + (P[:, r, b] * P[:, s, a] if a != b else 0.0)
+    return C
+
+
+def solve_dual_quadric(P: Array, constraints: Array, reweight, rounds: int) -> DualQuadric:
+    """The unit Ω* that minimises sum_i w_i² |constraints ω_i|² (null vector by SVD).
+
+    `reweight(ω)` gives w_i from ω (cameras, 6) of the previous round; the first round has w_i = 1.
+    """
+    C = image_of_quadric(P)
+    L = np.einsum("kc,ncd->nkd", constraints, C)
+    weight = np.ones(len(P))
+    q, s = np.zeros(10), np.ones(10)
+    for _ in range(rounds):
+        system = (L * weight[:, None, None]).reshape(-1, 10)
+        if len(system) < 10:
+            system = np.concatenate([system, np.zeros((10 - len(system), 10))])
+        _, s, Vt = np.linalg.svd(system, full_matrices=False)
+        q = Vt[-1]
+        omega_images = C @ q
+        if np.median(omega_images[:, [0, 3, 5]].sum(axis=1)) < 0.0:
+            q, omega_images = -q, -omega_images
+        weight = reweight(omega_images, np.linalg.norm(L @ q, axis=1))
+    omega = np.empty((4, 4))
+    for value, (a, b) in zip(q, _PAIRS4, strict=True):
+        omega[a, b] = omega[b, a] = value
+    return DualQuadric(omega, s / max(s[0], 1e-300))
+
+
+def factor(omega: Array) -> Array:
+    """Q (4x3) with Ω* ~ QQ': the three largest eigenpairs, so rank 3 and positive semidefinite."""
+    values, vectors = np.linalg.eigh(omega)
+    return vectors[:, :0:-1] * np.sqrt(np.maximum(values[:0:-1], 1e-12 * abs(values[-1])))
+
+
+def homography(Q: Array) -> Array:
+    """H with P H metric: [Q, n], n the null vector of Q' (the plane at infinity, also a finite point)."""
+    n = np.linalg.svd(Q.T)[2][-1]
+    H = np.column_stack([Q / np.linalg.norm(Q) * np.sqrt(3.0), n])
+    return H
+
+
+def whitened(P: Array) -> tuple[Array, Array]:
+    """Unit-norm cameras in the frame that whitens their rows, and the G (4x4) of that frame: P_w ~ P G.
+
+    The linear solve minimises an algebraic error that depends on the projective frame; this one makes it canonical.
+    """
+    G, _ = whitening(P)
+    P = P @ G
+    return P / np.linalg.norm(P, axis=(1, 2), keepdims=True), G

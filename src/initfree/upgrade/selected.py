@@ -1,0 +1,11 @@
+"""The paper's selection between the linear and the refined upgrade."""
+
+from initfree.upgrade.linear import linear
+from initfree.upgrade.metric import Metric, Projective
+from initfree.upgrade.refined import refined
+
+
+def selected(scene: Projective) -> Metric:
+    """Whichever of `linear` and `refined` has more observations in front of their cameras; a tie goes to the smaller
+    dual-quadric residual."""
+    return max((linear(scene), refined(scene)), key=lambda metric: (metric.positive_depths, -metric.quadric_residual))

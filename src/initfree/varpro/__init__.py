@@ -1,0 +1,1 @@
+"""Variable projection: compiled kernels, the reduced camera system and Levenberg-Marquardt."""

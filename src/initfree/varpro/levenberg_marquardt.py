@@ -1,0 +1,136 @@
+"""Levenberg-Marquardt, for any stage that can linearise itself and try a damped step."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+_DAMPING_FLOOR = 1e-15
+_DAMPING_CEILING = 1e15
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One attempted step, accepted or not."""
+
+    cost: float
+    """1/2 of the (robust) sum of squared residuals at the current state, after this attempt"""
+    damping: float
+    """λ of the attempt"""
+    step: float
+    """norm of the camera step; NaN where the system could not be factorised"""
+    gain_ratio: float
+    """actual over predicted decrease"""
+    accepted: bool
+    seconds: float
+    """since the stage began"""
+
+
+@dataclass
+class Convergence:
+    """How a stage went."""
+
+    history: list[Iteration] = field(default_factory=list)
+    initial_cost: float = np.nan
+    reason: str = "not started"
+
+    @property
+    def cost(self) -> float:
+        return self.history[-1].cost if self.history else self.initial_cost
+
+    @property
+    def seconds(self) -> float:
+        return self.history[-1].seconds if self.history else 0.0
+
+    @property
+    def accepted(self) -> int:
+        return sum(iteration.accepted for iteration in self.history)
+
+
+@dataclass(frozen=True)
+class LMConfig:
+    """When to stop, and where the damping starts."""
+
+    max_iterations: int = 300
+    tolerance: float = 1e-10
+    damping: float = 1e-4
+
+
+class Trial(Protocol):
+    """Where a damped step leads."""
+
+    @property
+    def cost(self) -> float: ...
+    @property
+    def predicted(self) -> float: ...
+    @property
+    def step(self) -> float: ...
+
+
+TrialT = TypeVar("TrialT", bound=Trial)
+
+
+class Stage(Protocol, Generic[TrialT]):
+    """A minimisation that the loop below drives."""
+
+    def linearise(self) -> float:
+        """Build the quadratic at the current state; return the state's cost under it."""
+        ...
+
+    def attempt(self, damping: float) -> TrialT | None:
+        """The state after the damped step, or None if the damped system is singular."""
+        ...
+
+    def accept(self, trial: TrialT) -> None: ...
+
+
+OnIteration = Callable[[int, Iteration], None]
+
+
+def minimise(
+    stage: Stage[TrialT], config: LMConfig, on_iteration: OnIteration | None = None, zero_cost: float = 0.0
+) -> Convergence:
+    """Nielsen's damping: λ times max(1/3, 1 - (2ρ - 1)^3) after a good step, times ν = 2, 4, 8 ... after bad ones.
+
+    Ends when an accepted step lowers the cost by less than `tolerance` of itself, when the cost is at or below
+    `zero_cost` (rounding), when no damping gives a decrease, or after `max_iterations` attempts.
+    """
+    began = time.perf_counter()
+    result = Convergence()
+    damping, growth = config.damping, 2.0
+    cost = result.initial_cost = stage.linearise()
+    result.reason = "iterations"
+    for index in range(config.max_iterations):
+        if cost <= zero_cost:
+            result.reason = "zero cost"
+            break
+        trial = stage.attempt(damping)
+        ratio, decrease, step = -1.0, 0.0, np.nan
+        if trial is not None:
+            step = trial.step
+            decrease = cost - trial.cost if np.isfinite(trial.cost) else -np.inf
+            ratio = decrease / trial.predicted if trial.predicted > 0.0 else -1.0
+        accepted = trial is not None and decrease > 0.0 and ratio > 0.0
+        used = damping
+        before = cost
+        if accepted and trial is not None:
+            stage.accept(trial)
+            cost = stage.linearise()
+            damping = max(damping * max(1.0 / 3.0, 1.0 - (2.0 * ratio - 1.0) ** 3), _DAMPING_FLOOR)
+            growth = 2.0
+        else:
+            damping *= growth
+            growth *= 2.0
+        iteration = Iteration(cost, used, step, ratio, accepted, time.perf_counter() - began)
+        result.history.append(iteration)
+        if on_iteration is not None:
+            on_iteration(index, iteration)
+        if accepted and decrease <= config.tolerance * before:
+            result.reason = "converged"
+            break
+        if damping > _DAMPING_CEILING:
+            result.reason = "stalled"
+            break
+    return result

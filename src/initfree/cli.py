@@ -11,10 +11,11 @@ from initfree.errors import InputError
 
 
 def _commands() -> dict:
-    from initfree.commands.blender import blender
     from initfree.commands.evaluate import evaluate
-    from initfree.commands.generate import generate
     from initfree.commands.solve import solve
+
+    from initfree.commands.blender import blender
+    from initfree.commands.generate import generate
 
     return {"solve": solve, "evaluate": evaluate, "generate": generate, "blender": blender}
 

@@ -43,5 +43,5 @@ def test_rendered_files(tmp_path):
 
 def test_a_depth_beyond_sixteen_bits_is_refused(tmp_path):
     far = Rendering(np.zeros((2, 2, 3), np.uint8), np.full((2, 2), 700.0, np.float32))
-    with pytest.raises(InputError, match="655.35"):
+    with pytest.raises(InputError, match=r"655\.35"):
         save(far, tmp_path / "a.png", tmp_path / "b.png")

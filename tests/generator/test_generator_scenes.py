@@ -81,10 +81,10 @@ def test_vertices_as_landmarks_and_rescaling(tmp_path):
 
 @pytest.mark.parametrize("occlusion", ["surfels", "poisson", "none"])
 def test_point_clouds_hide_their_far_side(tmp_path, occlusion):
-    points, faces = trimesh.sample.sample_surface(sphere(), 6000, seed=0)
+    points, faces = trimesh.sample.sample_surface(sphere(), 2500, seed=0)
     normals = sphere().face_normals[faces]
     np.savetxt(tmp_path / "ball.xyz", np.column_stack([points, normals]))
-    scene = PointCloud("pointcloud", tmp_path / "ball.xyz", landmarks=2000, occlusion=occlusion)
+    scene = PointCloud("pointcloud", tmp_path / "ball.xyz", landmarks=1000, occlusion=occlusion)
     dataset = generate(Config("ball", scene, trajectory=AROUND, camera=Camera(focal=500.0)), seed=0)
     rows = dataset.observations
     towards = dataset.poses.centres[rows.image] - dataset.landmarks[rows.landmark]

@@ -56,7 +56,7 @@ def test_orbit_lateral_and_grid():
 
 def test_curves_pass_through_their_points_at_even_spacing():
     corners = ((0.0, 0.0, 1.0), (10.0, 0.0, 2.0), (10.0, 10.0, 3.0), (0.0, 10.0, 4.0))
-    centres, tangents = positions(Curve("curve", 400, corners))
+    centres, _tangents = positions(Curve("curve", 400, corners))
     for corner in corners:
         assert np.linalg.norm(centres - corner, axis=1).min() < 0.05
     steps = np.linalg.norm(np.diff(centres, axis=0), axis=1)

@@ -105,7 +105,8 @@ def generate(
     figures = written["statistics"]
     console.print(
         f"{output}: {figures['cameras']} cameras, {figures['landmarks']} landmarks, "
-        f"{figures['observations']} observations ({figures['observations_a_landmark']['mean']:.2f} a landmark), "
+        f"{figures['observations']} observations "
+        f"({figures['observations_a_landmark']['mean']:.2f} a landmark), "
         f"{figures['covisibility']['connected_components']} connected component(s)"
     )
     return 0

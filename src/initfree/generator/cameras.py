@@ -1,4 +1,4 @@
-"""Intrinsics: COLMAP's camera models through pycolmap, and the part of each where projection is one-to-one."""
+"""Intrinsics: COLMAP's camera models through pycolmap, and where their projection is one-to-one."""
 
 import numpy as np
 import pycolmap
@@ -22,7 +22,7 @@ def intrinsics(camera: config.Camera, images: int, seed: int) -> list[pycolmap.C
         varied = _camera(camera, number)
         params = np.array(varied.params)
         params[list(varied.focal_length_idxs())] *= factor
-        varied.params = params
+        varied.params = params.tolist()
         cameras.append(varied)
     return cameras
 
@@ -41,7 +41,7 @@ def _camera(camera: config.Camera, number: int) -> pycolmap.Camera:
             raise InputError(
                 f"camera.params has {len(camera.params)} numbers; {camera.model} takes {made.params_info}"
             )
-        made.params = np.array(camera.params)
+        made.params = list(camera.params)
     elif camera.k1 != 0:
         names = [name.strip() for name in made.params_info.split(",")]
         place = next((names.index(name) for name in ("k", "k1") if name in names), None)
@@ -51,27 +51,37 @@ def _camera(camera: config.Camera, number: int) -> pycolmap.Camera:
             )
         params = np.array(made.params)
         params[place] = camera.k1
-        made.params = params
+        made.params = params.tolist()
     made.has_prior_focal_length = True
     return made
 
 
 def project(camera: pycolmap.Camera, points: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Pixels of points in camera coordinates, and which of them are seen: in front, unfolded, in the image."""
+    """Pixels of points in camera coordinates, and which are seen: in front, unfolded, in the image."""
     seen = points[:, 2] > 0
     radius = np.full(len(points), np.inf)
     np.divide(np.hypot(points[:, 0], points[:, 1]), points[:, 2], out=radius, where=seen)
     seen &= radius < fold_radius(camera)
     pixels = np.full((len(points), 2), np.nan)
-    pixels[seen] = camera.img_from_cam(np.ascontiguousarray(points[seen]))
+    pixels[seen] = pixels_of(camera, points[seen])
     with np.errstate(invalid="ignore"):
         seen &= ((pixels >= 0) & (pixels < [camera.width, camera.height])).all(axis=1)
     if camera.model_name not in _POLYNOMIAL and seen.any():
-        back = camera.cam_from_img(np.ascontiguousarray(pixels[seen]))
+        back = directions_of(camera, pixels[seen])
         away = np.linalg.norm(back - points[seen, :2] / points[seen, 2:], axis=1)
         # NaN, where undistortion has no answer, must count as folded.
         seen[seen] = away <= 1e-6 * (1 + radius[seen])
     return pixels, seen
+
+
+def pixels_of(camera: pycolmap.Camera, points: Floats) -> Floats:
+    """COLMAP's projection of points in camera coordinates (NaN where it has none)."""
+    return np.asarray(camera.img_from_cam(np.ascontiguousarray(points)))
+
+
+def directions_of(camera: pycolmap.Camera, pixels: Floats) -> Floats:
+    """COLMAP's undistortion of pixels to normalised directions (x, y) (NaN where it has none)."""
+    return np.asarray(camera.cam_from_img(np.ascontiguousarray(pixels)))
 
 
 _POLYNOMIAL = ("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL")
@@ -86,7 +96,7 @@ def fold_radius(camera: pycolmap.Camera) -> float:
     if camera.model_name not in ("SIMPLE_RADIAL", "RADIAL"):
         return float("inf")
     terms = [float(camera.params[k]) for k in camera.extra_params_idxs()]
-    k1, k2 = (terms + [0.0])[:2]
+    k1, k2 = ([*terms, 0.0])[:2]
     roots = np.roots([5 * k2, 3 * k1, 1.0])
     real = roots[np.isreal(roots)].real
     return float(np.sqrt(real[real > 0].min())) if (real > 0).any() else float("inf")
@@ -98,7 +108,7 @@ def view_radius(camera: pycolmap.Camera) -> float:
     edge = [(x, y) for x in across for y in (0, camera.height)] + [
         (x, y) for y in down for x in (0, camera.width)
     ]
-    directions = camera.cam_from_img(np.array(edge, float))
+    directions = directions_of(camera, np.array(edge, float))
     if not np.isfinite(directions).all():
         return float("inf")
     return float(1.05 * np.linalg.norm(directions, axis=1).max())

@@ -181,7 +181,10 @@ class Curve:
 
 @dataclass(frozen=True, config=_strict)
 class PoseFile:
-    """Explicit poses: a COLMAP model's directory, or a TUM file (time tx ty tz qx qy qz qw, camera to world)."""
+    """Explicit poses: a COLMAP model's directory, or a TUM file.
+
+    TUM: time tx ty tz qx qy qz qw on every line, camera to world.
+    """
 
     kind: Literal["poses"]
     path: Path
@@ -206,7 +209,7 @@ Trajectory = Annotated[
 
 @dataclass(frozen=True, config=_strict)
 class Camera:
-    """Intrinsics by COLMAP model name; `params` in COLMAP's order overrides focal, k1 and the centred point."""
+    """Intrinsics by COLMAP model name; `params`, in COLMAP's order, overrides the other numbers."""
 
     model: str = "SIMPLE_RADIAL"
     width: Count = 640
@@ -237,8 +240,8 @@ class Density:
     mean_observations: Annotated[float, Field(ge=2)] | None = None
     """Target mean of observations a landmark; None keeps what is visible."""
     track_angle: Annotated[float, Field(gt=0, le=180)] = 180.0
-    """Widest change of view a track survives: the angle at the landmark from one randomly chosen camera of its
-    track (matchers lose a feature beyond some 30 to 60 degrees). The nearest views always stay."""
+    """Widest change of view a track survives: the angle at the landmark from one randomly chosen camera
+    of its track (matchers lose a feature beyond some 30 to 60 degrees). The nearest views always stay."""
     min_observations: Annotated[int, Field(ge=2)] = 3
     min_camera_observations: Annotated[int, Field(ge=1)] = 6
     """Thinning leaves every camera at least this many (6 is what resection needs)."""

@@ -30,7 +30,7 @@ def write_database(dataset: Dataset, path: Path) -> None:
             pycolmap.geometric_verification(unverified, two_view_geometry_options=options)
         finally:
             pycolmap.logging.minloglevel = level
-        # COLMAP's threads store pairs as they finish; written again in order, the file is the same on every run.
+        # COLMAP's threads store pairs as they finish; written in order, the file is the same on every run.
         with pycolmap.Database.open(unverified) as database:
             found = dict(zip(*database.read_two_view_geometries(), strict=True))
         with pycolmap.Database.open(path) as database, pycolmap.DatabaseTransaction(database):

@@ -18,8 +18,8 @@ Floats = NDArray[np.float64]
 class Dataset:
     """Image i is COLMAP image i + 1, landmark j is COLMAP point j + 1, in every file that is written.
 
-    `observations` are exact; `noisy` holds the same keypoints, row by row, with pixel noise and wrong landmarks,
-    and is the same object where no degradation was asked for.
+    `observations` are exact; `noisy` holds the same keypoints, row by row, with pixel noise and wrong
+    landmarks; it equals them where no degradation was asked for.
     """
 
     config: Config

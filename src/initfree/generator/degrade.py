@@ -1,7 +1,7 @@
 """Degradation: pixel noise, wrong matches, merged tracks, and initial values that are off.
 
-Rows stay rows: a degraded observation is the same keypoint of the same image as the true one, at a noisy pixel
-or under a wrong landmark. Each part draws from its own stream, so one does not change another.
+Rows stay rows: a degraded observation is the same keypoint of the same image as the true one, at a noisy
+pixel or under a wrong landmark. Each part draws from its own stream, so one does not change another.
 """
 
 import numpy as np
@@ -61,9 +61,9 @@ def merge_tracks(
 ) -> NDArray[np.int32]:
     """Repeated structure: tracks joined in twos whose images have nothing to do with each other.
 
-    Two tracks may join when no image of one shares more than a small part of its landmarks with an image of the
-    other: none, where the cameras allow it, then 1%, 2%, 5%, 10%; failing that, when they have no image in
-    common. The longer track gives its landmark.
+    Two tracks may join when no image of one shares more than a small part of its landmarks with an image of
+    the other: none, where the cameras allow it, then 1%, 2%, 5%, 10%; failing that, when they have no image
+    in common. The longer track gives its landmark.
     """
     pairs = max(1, round(share * landmarks / 2))
     overlap = relatedness(observations, images, landmarks)
@@ -88,7 +88,8 @@ def merge_tracks(
             if done == pairs:
                 return landmark
     raise InputError(
-        f"merged = {share:g} is impossible: only {2 * done} of {2 * pairs} tracks have a partner without common images"
+        f"merged = {share:g} is impossible: only {2 * done} of {2 * pairs} tracks have a partner without "
+        "common images"
     )
 
 

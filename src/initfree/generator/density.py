@@ -2,8 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.stats import poisson
+from scipy.special import pdtr
 
 from initfree.errors import InputError
 from initfree.generator import config
@@ -55,8 +54,8 @@ def _towards_mean(
 ) -> NDArray[np.bool_]:
     """Landmark j keeps min(c_j, m + Poisson(rate)) of its c_j observations, drawn without replacement.
 
-    m is the minimum of observations and the rate is the one that gives the target mean, so every landmark that
-    is seen m times stays, and one target leaves as many landmarks as another.
+    m is the minimum of observations and the rate is the one that gives the target mean, so every landmark
+    that is seen m times stays, and one target leaves as many landmarks as another.
     """
     target, least = density.mean_observations, density.min_observations
     assert target is not None
@@ -72,17 +71,21 @@ def _towards_mean(
         )
     quantile = stream(seed, "track lengths").uniform(size=landmarks)
 
-    def lengths(rate: float) -> NDArray[np.float64]:
-        return np.minimum(available, least + poisson.ppf(quantile, rate))
+    steps = np.arange(int(available.max()) + 1)
+
+    def lengths(rate: float) -> NDArray[np.int64]:
+        # The Poisson quantile, by looking the draw up in the cumulative distribution.
+        return np.minimum(available, least + np.searchsorted(pdtr(steps, rate), quantile))
 
     def excess(rate: float) -> float:
         return float(lengths(rate)[often].mean()) - target
 
-    top = 4.0 * highest + 50.0
-    rate = (
-        0.0 if excess(1e-9) >= 0 else top if excess(top) <= 0 else float(brentq(excess, 1e-9, top, xtol=1e-6))
-    )
-    wanted = lengths(max(rate, 1e-9))
+    # The mean grows with the rate in steps, so bisection it is.
+    low, high = 1e-9, 4.0 * highest + 50.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) < 0 else (low, middle)
+    wanted = lengths(high)
     priority = stream(seed, "observation order").uniform(size=len(observations)) + ~kept
     return kept & (_rank(observations, priority, landmarks) < wanted[observations.landmark])
 

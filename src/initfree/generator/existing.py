@@ -33,8 +33,9 @@ def find_model(path: Path | None) -> Path:
         return path
     root = os.environ.get("INITFREE_DATA")
     how = (
-        "download south-building.zip from the COLMAP project's dataset page, unpack it, and set INITFREE_DATA "
-        "to the directory that has south-building/sparse in it (or write scene.path in a TOML file)"
+        "download south-building.zip from the COLMAP project's dataset page, unpack it, and set "
+        "INITFREE_DATA to the directory that has south-building/sparse in it (or write scene.path in a "
+        "TOML file)"
     )
     if not root:
         raise InputError(f"the South Building is real data that initfree does not ship: {how}")

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from initfree.generator.dataset import Dataset
 
@@ -13,7 +14,7 @@ _METADATA = {"Software": None}
 
 
 def covisibility(dataset: Dataset, path: Path) -> None:
-    """The covisibility matrix in the paper's colours (cyan: weak, magenta: strong), white where nothing is shared."""
+    """The covisibility matrix in the paper's colours: cyan weak, magenta strong, white none."""
     images = len(dataset.names)
     counts = dataset.observations.covisibility(images, len(dataset.landmarks)).toarray().astype(float)
     np.fill_diagonal(counts, 0)
@@ -25,6 +26,8 @@ def covisibility(dataset: Dataset, path: Path) -> None:
     colors = colors.with_extremes(bad="white")
     shown = axes.imshow(np.where(counts > 0, counts, np.nan), cmap=colors, vmin=1, interpolation="nearest")
     figure.colorbar(shown, ax=axes, label="landmarks seen by both cameras")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("camera")
     axes.set_ylabel("camera")
     share = f"{len(shared)} of {len(pairs)} pairs share landmarks" if len(pairs) else "one camera"
@@ -38,13 +41,17 @@ def overview(dataset: Dataset, path: Path) -> None:
     centres, landmarks = dataset.poses.centres, dataset.landmarks
     forward = dataset.poses.rotations[:, 2]
     rng = np.random.default_rng(0)
-    some = rng.permutation(len(landmarks))[:20_000]
+    # A few landmarks far off (real models have them) would shrink the picture.
+    low, high = np.percentile(landmarks, [0.5, 99.5], axis=0)
+    slack = 0.25 * (high - low) + 1e-9
+    inside = ((landmarks >= low - slack) & (landmarks <= high + slack)).all(axis=1)
+    some = rng.permutation(np.flatnonzero(inside))[:20_000]
     figure = Figure(figsize=(12, 7.2), dpi=110, layout="constrained")
     grid = figure.add_gridspec(2, 2, width_ratios=[1.25, 1])
-    size = float(np.ptp(np.concatenate([centres, landmarks]), axis=0)[:2].max())
+    size = float(np.ptp(np.concatenate([centres, landmarks[some]]), axis=0)[:2].max())
     panels = (
-        (figure.add_subplot(grid[:, 0]), (0, 1), "from above", "x", "y"),
-        (figure.add_subplot(grid[0, 1]), (0, 2), "from the front", "x", "z"),
+        (figure.add_subplot(grid[:, 0]), (0, 1), "along z: from above", "x", "y"),
+        (figure.add_subplot(grid[0, 1]), (0, 2), "along y: from the front", "x", "z"),
     )
     order = np.arange(len(centres))
     dots = None
@@ -67,7 +74,13 @@ def overview(dataset: Dataset, path: Path) -> None:
         axes.set_xlabel(horizontal)
         axes.set_ylabel(vertical)
     assert dots is not None
-    figure.colorbar(dots, ax=panels[0][0], label="camera, in file order; arrows: optical axes", shrink=0.7)
+    figure.colorbar(
+        dots,
+        ax=panels[0][0],
+        label="camera, in file order; arrows: optical axes",
+        shrink=0.7,
+        ticks=MaxNLocator(integer=True),
+    )
     lengths = dataset.observations.track_lengths(len(landmarks))
     axes = figure.add_subplot(grid[1, 1])
     axes.hist(
@@ -75,6 +88,7 @@ def overview(dataset: Dataset, path: Path) -> None:
     )
     axes.axvline(lengths.mean(), color="#d8503b")
     axes.set_title(f"observations a landmark, mean {lengths.mean():.2f} (line)", fontsize=10)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("observations")
     axes.set_ylabel("landmarks")
     figure.suptitle(

@@ -52,8 +52,8 @@ def observe(
         batch = int(min(max(1.2 * (wanted - have) * tried / max(have, 1), 1000), 4 * wanted + 20_000))
     if have == 0:
         raise InputError(
-            f"no landmark is seen {min_observations} times by the {len(poses)} cameras (of {tried} places tried "
-            "on the scene's surface); expected cameras that look at the same parts of the scene"
+            f"no landmark is seen {min_observations} times by the {len(poses)} cameras (of {tried} places "
+            "tried on the scene's surface); expected cameras that look at the same parts of the scene"
         )
     if have < wanted and pool is None:
         raise InputError(

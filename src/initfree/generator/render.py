@@ -8,7 +8,7 @@ import pycolmap
 from numpy.typing import NDArray
 
 from initfree.errors import InputError
-from initfree.generator.cameras import fold_radius
+from initfree.generator.cameras import directions_of, fold_radius, pixels_of
 from initfree.generator.scenes import Surface
 from initfree.generator.trajectories import Poses
 from initfree.generator.visibility import RayCaster
@@ -61,12 +61,12 @@ def render(
 def pixel_rays(camera: pycolmap.Camera) -> tuple[Floats, NDArray[np.bool_]]:
     """Directions (x, y, 1) of all pixel centres, row by row, and which of them exist (no fold-over)."""
     across, down = np.meshgrid(np.arange(camera.width) + 0.5, np.arange(camera.height) + 0.5)
-    pixels = np.stack([across.ravel(), down.ravel()], axis=1)
-    directions = camera.cam_from_img(pixels)
+    pixels = np.stack([across.ravel(), down.ravel()], axis=1, dtype=np.float64)
+    directions = directions_of(camera, pixels)
     usable = np.isfinite(directions).all(axis=1)
     ahead = np.column_stack([np.where(usable[:, None], directions, 0.0), np.ones(len(pixels))])
     # Where no direction has this pixel, undistortion ends somewhere else.
-    back = camera.img_from_cam(ahead)
+    back = pixels_of(camera, ahead)
     with np.errstate(invalid="ignore"):
         usable &= np.linalg.norm(back - pixels, axis=1) < 1e-3
     usable &= np.linalg.norm(ahead[:, :2], axis=1) < fold_radius(camera)
@@ -107,7 +107,7 @@ def save(rendering: Rendering, image: Path, depth: Path) -> None:
     hundredths = np.round(rendering.depth.astype(float) * 100)
     if hundredths.max(initial=0) > 65535:
         raise InputError(
-            f"a depth of {rendering.depth.max():.1f} is beyond what a 16-bit PNG in hundredths holds (655.35); "
-            "expected depth = exr"
+            f"a depth of {rendering.depth.max():.1f} is beyond what a 16-bit PNG in hundredths holds "
+            "(655.35); expected depth = exr"
         )
     Image.fromarray(hundredths.astype(np.uint16)).save(depth)

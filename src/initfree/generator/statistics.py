@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import triu
 from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from initfree.generator.dataset import Dataset
 from initfree.generator.observations import Observations
@@ -21,7 +21,7 @@ def statistics(dataset: Dataset) -> dict[str, Any]:
     shared = triu(covisibility, k=1).tocoo().data
     components, label = connected_components(covisibility, directed=False)
     centres = dataset.poses.centres
-    nearest = cKDTree(centres).query(centres, k=2)[0][:, 1] if images > 1 else np.zeros(1)
+    nearest = KDTree(centres).query(centres, k=2)[0][:, 1] if images > 1 else np.zeros(1)
     depths = np.einsum(
         "nd,nd->n",
         dataset.poses.rotations[observations.image, 2],

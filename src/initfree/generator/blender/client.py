@@ -57,8 +57,8 @@ def run(job: dict[str, Any], folder: Path, progress: Callable[[str], None] = lam
     """Have the worker do a job in `folder`, passing on its progress; a failure ends with its last words."""
     if not installed():
         raise InputError(
-            f"Blender is not set up in {environment()}: run `initfree blender setup` once (it installs {BPY}), "
-            "or set INITFREE_BLENDER to an environment that has bpy"
+            f"Blender is not set up in {environment()}: run `initfree blender setup` once "
+            f"(it installs {BPY}), or set INITFREE_BLENDER to an environment that has bpy"
         )
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
     log = folder / "worker.log"

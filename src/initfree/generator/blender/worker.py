@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """Runs inside Blender's own Python (bpy, numpy < 2): `python worker.py FOLDER`, with FOLDER/job.json in it.
 
 It knows nothing of initfree: arrays come and go as .npz files, pictures as PNG and multilayer EXR.
@@ -58,7 +59,7 @@ def open_blend(path: str) -> None:
 
 
 def evaluated_meshes(graph) -> tuple:
-    """World-space triangles and corner colours (sRGB bytes) of everything that renders, instances included."""
+    """World-space triangles and corner colours (sRGB bytes) of all that renders, instances included."""
     vertices, faces, colors, offset = [], [], [], 0
     for instance in graph.object_instances:
         thing = instance.object
@@ -121,7 +122,7 @@ def path_of(name: str, cameras: int) -> dict:
         frames = np.linspace(scene.frame_start, scene.frame_end, cameras)
         matrices = []
         for frame in frames:
-            scene.frame_set(int(math.floor(frame)), subframe=float(frame - math.floor(frame)))
+            scene.frame_set(math.floor(frame), subframe=float(frame - math.floor(frame)))
             matrices.append(np.array(thing.evaluated_get(bpy.context.evaluated_depsgraph_get()).matrix_world))
         return {"matrices": np.array(matrices)}
     # Without bevel and fill, Blender evaluates a curve to a mesh of edges: the polyline.
@@ -195,7 +196,7 @@ def stone(textured: bool):
 
 
 def set_lens(camera, lens: dict, size: list, snap: bool) -> None:
-    """Compile the camera's exact distortion; `snap` sends every ray through its pixel's centre (for depth)."""
+    """Compile the camera's exact distortion; `snap` sends rays through pixel centres (for depth)."""
     source = CAMERA % {
         **lens,
         "width": size[0],

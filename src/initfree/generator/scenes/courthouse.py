@@ -113,7 +113,7 @@ def _portico() -> list:
 
 
 def _roof() -> list:
-    """Ceiling and cornice, a hipped roof, chimneys and dormers of different sizes (no symmetry survives them)."""
+    """Ceiling and cornice, a hipped roof, chimneys and dormers that leave no symmetry."""
     outline = np.array([[-47.5, -28.5], [47.5, -28.5], [47.5, 28.5], [-47.5, 28.5]])
     ridge = np.array([[-26.0, -0.3], [26.0, -0.3], [26.0, 0.3], [-26.0, 0.3]])
     parts = [

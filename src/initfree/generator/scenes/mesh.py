@@ -1,6 +1,7 @@
 """Any mesh file that trimesh reads, as a surface."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import trimesh
@@ -16,7 +17,7 @@ def mesh(path: Path, sampling: str, two_sided: bool, spread: float | None) -> Su
     meshes = [part for part in geometries if isinstance(part, trimesh.Trimesh) and len(part.faces)]
     if not meshes:
         raise InputError(f"mesh {path} has no triangles (a point cloud? then the scene kind is pointcloud)")
-    merged = meshes[0] if len(meshes) == 1 else trimesh.util.concatenate(meshes)
+    merged: Any = meshes[0] if len(meshes) == 1 else trimesh.util.concatenate(meshes)
     vertices, faces = np.array(merged.vertices, float), np.array(merged.faces, np.int64)
     if not np.isfinite(vertices).all():
         raise InputError(f"mesh {path} has vertices that are not finite numbers")
@@ -50,7 +51,7 @@ def read_geometry(path: Path) -> object:
 
 
 def _vertex_colors(part: trimesh.Trimesh) -> np.ndarray:
-    visual = part.visual
+    visual: Any = part.visual
     if visual.kind is None:
         return np.full((len(part.vertices), 3), 180, np.uint8)
     if visual.kind == "texture":

@@ -2,11 +2,12 @@
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import trimesh
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from initfree.errors import InputError
 from initfree.generator.scenes.mesh import mesh, read_geometry
@@ -22,7 +23,7 @@ def pointcloud(path: Path, occlusion: str, surfel_size: float, spread: float | N
         raise InputError(f"point cloud {path} has {len(positions)} points; expected at least 13")
     if spread is not None:
         positions = positions * (spread / np.sqrt(positions.var(axis=0).sum()))
-    distances, neighbours = cKDTree(positions).query(positions, k=13)
+    distances, neighbours = KDTree(positions).query(positions, k=13)
     spacing = float(np.median(distances[:, 1]))
     oriented = normals is not None
     if normals is None:
@@ -63,9 +64,8 @@ def _read(path: Path) -> tuple[Floats, Floats | None, NDArray[np.uint8]]:
             raise InputError(f"{path} is not one point cloud but a {type(cloud).__name__}")
         positions = np.array(cloud.vertices, float)
         normals = _ply_normals(cloud)
-        found = np.asarray(
-            cloud.colors if isinstance(cloud, trimesh.PointCloud) else cloud.visual.vertex_colors
-        )
+        visual: Any = cloud.visual
+        found = np.asarray(cloud.colors if isinstance(cloud, trimesh.PointCloud) else visual.vertex_colors)
         colors = np.full((len(positions), 3), 180, np.uint8)
         if found.shape == (len(positions), 4):
             colors = np.ascontiguousarray(found[:, :3], np.uint8)

@@ -1,5 +1,7 @@
 """Closed solids with outward faces: what the procedural scenes are put together from."""
 
+import itertools
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -77,7 +79,7 @@ def wall(
     inward = np.array([-along[1], along[0]]) * thickness
     cuts = sorted({0.0, length, *(side for opening in openings for side in opening[:2])})
     solids = []
-    for left, right in zip(cuts[:-1], cuts[1:], strict=True):
+    for left, right in itertools.pairwise(cuts):
         holes = sorted((o[2], o[3]) for o in openings if o[0] <= left and right <= o[1])
         edges = [low, *(edge for hole in holes for edge in hole), high]
         a, b = origin + along * left, origin + along * right

@@ -81,7 +81,7 @@ class Surface:
         return Candidates(positions, self.normals[face], self.color_at(positions, face, weights))
 
     def color_at(self, positions: Floats, face: NDArray[np.int64], weights: Floats) -> NDArray[np.uint8]:
-        """Colours of points on triangles, by barycentric weights, with the stone pattern where there is one."""
+        """Colours of points on triangles, by barycentric weights, with the stone pattern if any."""
         colors = np.einsum("nk,nkc->nc", weights, self.colors[face].astype(float))
         if self.textured:
             colors = colors * stone(positions)[:, None]

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from initfree.arrays import Array
 from initfree.upgrade.linear import expected_focal, linear_quadric
@@ -30,6 +29,9 @@ def refine_quadric(P: Array, Q: Array, focal: Array) -> tuple[Array, Array]:
 
     Q enters up to a rotation, which the normalisation leaves free; least squares tolerates it.
     """
+    # A slow import that known intrinsics, the common case, do without.
+    from scipy.optimize import least_squares
+
     m = len(P)
     P = P / np.linalg.norm(P, axis=(1, 2), keepdims=True)
     f0 = float(np.median(focal))

@@ -45,7 +45,9 @@ def test_solve_writes_a_model_and_run_json(tmp_path, model, capsys):
     report = json.loads((tmp_path / "out" / "run.json").read_text())
     assert report["metrics"]["after_upgrade"]["rotation_auc5"] == pytest.approx(100.0, abs=0.005)
     assert report["metrics"]["before_upgrade"]["rotation_auc5"] < 50.0
-    assert [stage["name"] for stage in report["stages"]] == ["varpro", "refinement", "upgrade"]
+    assert [stage["name"] for stage in report["stages"]] == ["varpro", "refinement", "upgrade", "adjustment"]
+    assert report["metrics"]["after_adjustment"]["rotation_auc5"] == pytest.approx(100.0, abs=0.005)
+    assert report["positive_depths"] == 1.0
     refinement = report["stages"][1]
     assert refinement["unit"] == "pixels"
     assert refinement["mean_residual"] < 1e-6
@@ -70,7 +72,7 @@ def test_solve_again_replaces_its_files_and_keeps_others(tmp_path, model):
 
 
 def test_not_accepted_is_exit_code_3_with_files(tmp_path, model, capsys):
-    assert run("solve", model, "--output", tmp_path, "--upgrade", "none") == 3
+    assert run("solve", model, "--output", tmp_path, "--upgrade", "none", "--no-adjust") == 3
     assert "not accepted: " in capsys.readouterr().out
     assert (tmp_path / "sparse" / "0" / "points3D.bin").exists()
 

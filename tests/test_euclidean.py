@@ -51,7 +51,7 @@ def perturbed(state: MetricState, seed: int, size: float) -> MetricState:
 
 
 def as_metric(state: MetricState) -> Metric:
-    return Metric(state.R, state.t, state.focal, state.xyz, 1.0)
+    return Metric(state.R, state.t, state.focal, state.radial, state.xyz, 1.0)
 
 
 def rotation_error(estimate: Array, truth: Array) -> float:
@@ -189,13 +189,13 @@ def test_shared_focal_stays_shared() -> None:
     scene = ring(8, 100, min_observations=3, seed=2)
     truth = replace(truth_of(scene), focal=np.full(8, 1.1))
     start = perturbed(truth_of(scene), 1, 0.01)
-    metric, radial, _ = adjust(
+    metric, _ = adjust(
         scene.tracks, observed(scene, truth), scene.pixels, as_metric(start),
         AdjustConfig(FreeIntrinsics(focal=True), least_squares=True), groups=np.zeros(8, dtype=np.int64),
     )  # fmt: skip
     assert np.ptp(metric.focal) == 0.0
     assert metric.focal[0] == pytest.approx(1.1, rel=1e-4)
-    assert not radial.any()
+    assert not metric.radial.any()
 
 
 def test_robust_adjustment_ignores_gross_outliers() -> None:
@@ -206,14 +206,14 @@ def test_robust_adjustment_ignores_gross_outliers() -> None:
     m[wrong] = rng.uniform(-0.7, 0.7, size=(wrong.sum(), 2))
     truth = truth_of(scene)
     start = as_metric(perturbed(truth, 7, 0.02))
-    metric, _, convergence = adjust(scene.tracks, m, scene.pixels, start)
-    clean, _, _ = adjust(scene.tracks, scene.m, scene.pixels, start, AdjustConfig(least_squares=True))
+    metric, convergence = adjust(scene.tracks, m, scene.pixels, start)
+    clean, _ = adjust(scene.tracks, scene.m, scene.pixels, start, AdjustConfig(least_squares=True))
     assert convergence.reason == "converged"
     assert rotation_error(metric.R, scene.R) < max(2.0 * rotation_error(clean.R, scene.R), 0.05)
     final = EuclideanAdjustment(scene.tracks, m, scene.pixels, MetricState.from_metric(metric))
     error = np.sqrt(final.squared_residuals)
     assert np.mean(error[~wrong] < 4.0) > 0.98
-    off, _, _ = adjust(scene.tracks, m, scene.pixels, start, AdjustConfig(least_squares=True), weight=(~wrong).astype(float))
+    off, _ = adjust(scene.tracks, m, scene.pixels, start, AdjustConfig(least_squares=True), weight=(~wrong).astype(float))
     assert rotation_error(off.R, scene.R) < 2.0 * rotation_error(clean.R, scene.R)
 
 
@@ -231,27 +231,22 @@ def test_world_similarity_does_not_change_the_costs() -> None:
     np.testing.assert_allclose(costs[0], costs[1], rtol=1e-6)
 
 
-def test_triangulation_is_exact_and_needs_no_start() -> None:
-    scene = ring(10, 200, min_observations=2, keep=0.5, seed=10)
-    rng = np.random.default_rng(0)
-    truth = replace(truth_of(scene), focal=rng.uniform(0.8, 1.2, 10), radial=rng.normal(scale=0.05, size=(10, 2)))
-    xyz, status = triangulate(scene.tracks, observed(scene, truth), scene.pixels, *truth.cameras)
-    np.testing.assert_allclose(xyz, scene.landmarks, atol=1e-6)
-    assert np.all(status == Status.FOUND)
-    kept, _ = triangulate(scene.tracks, observed(scene, truth), scene.pixels, *truth.cameras, scene.landmarks)
-    np.testing.assert_allclose(kept, scene.landmarks, atol=1e-9)
-
-
-@pytest.mark.parametrize("longest", [4, 30])
-def test_triangulation_survives_one_wrong_observation(longest: int) -> None:
-    scene = ring(longest, 200, min_observations=4, occlusion=longest > 4, seed=11)
-    rng = np.random.default_rng(1)
-    m = scene.m.copy()
-    length = np.diff(scene.tracks.ptr)
-    m[scene.tracks.ptr[:-1] + rng.integers(0, length)] = rng.uniform(-0.7, 0.7, size=(len(length), 2))
+def test_an_observation_behind_its_camera_has_the_worst_error() -> None:
+    scene = ring(6, 60, min_observations=2, seed=12)
     truth = truth_of(scene)
-    xyz, _ = triangulate(scene.tracks, m, scene.pixels, *truth.cameras, scale=1.0)
-    assert np.mean(np.linalg.norm(xyz - truth.xyz, axis=1) < 0.02) > 0.97
+    camera, mirrored = scene.tracks.cam[0], truth.xyz.copy()
+    # The point mirrored in the camera's centre has the same image, and a negative depth.
+    mirrored[0] = 2.0 * scene.centres[camera] - mirrored[0]
+    for cheirality, expected in ((True, kernels.WORST**2 * scene.focal**2), (False, 0.0)):
+        state = replace(truth, xyz=mirrored)
+        stage = EuclideanAdjustment(scene.tracks, scene.m, scene.pixels, state, cheirality=cheirality)
+        assert stage.squared_residuals[0] == pytest.approx(expected, abs=1e-12)
+    moved = mirrored.copy()
+    weight = (scene.tracks.cam == camera).astype(float)
+    kernels.stay_in_front(scene.tracks.ptr, scene.tracks.cam, weight, truth.R, truth.t, truth.xyz, moved)
+    # Half way is the centre itself, a quarter of the way is in front.
+    np.testing.assert_allclose(moved[0], 0.5 * (truth.xyz[0] + scene.centres[camera]))
+    np.testing.assert_array_equal(moved[1:], truth.xyz[1:])
 
 
 def test_points_behind_cameras_and_at_infinity_stay_finite() -> None:

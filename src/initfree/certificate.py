@@ -41,7 +41,10 @@ def metric_residuals(tracks: Tracks, m: Array, pixels: Array, metric: Metric) ->
     x = np.einsum("nij,nj->ni", metric.R[tracks.cam], metric.xyz[tracks.landmark]) + metric.t[tracks.cam]
     depth = x[:, 2]
     safe = np.where(np.abs(depth) < 1e-12, np.copysign(1e-12, depth), depth)
-    projected = metric.focal[tracks.cam][:, None] * x[:, :2] / safe[:, None]
+    projected = x[:, :2] / safe[:, None]
+    n = np.einsum("nk,nk->n", projected, projected)
+    k = metric.radial[tracks.cam]
+    projected = projected * (metric.focal[tracks.cam] * (1.0 + k[:, 0] * n + k[:, 1] * n**2))[:, None]
     return np.linalg.norm((projected - m) * pixels, axis=1), depth
 
 

@@ -36,15 +36,17 @@ class SolveConfig:
     """Final scale of the refinement's Cauchy loss, in pixels."""
     upgrade: UpgradeName = "calibrated"
     """Metric upgrade: none, linear1997 (the paper's), linear, calibrated, refined, selected."""
+    adjust: bool = True
+    """End with a robust Euclidean bundle adjustment; focal lengths and distortion are free where they are unknown."""
     seed: int = 0
     """Seed of all random numbers."""
     max_iterations: int = 300
-    """Most attempted steps of a stage."""
+    """Most attempted steps of a stage (of each scale, in graduated ones)."""
     tolerance: float = 1e-4
     """Stage 1 ends when a step lowers its cost by less than this share of it."""
     # Smaller is not better: the surrogates have long flat valleys that lead away from the reconstruction.
     refine_tolerance: float = 1e-8
-    """The same for the refinement."""
+    """The same for the refinement and the adjustment."""
 
     def __post_init__(self) -> None:
         checks = {

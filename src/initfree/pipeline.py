@@ -1,11 +1,12 @@
 """The stages of the paper, top to bottom; each is a function that can be called on its own.
 
 observations -> formulation and initialisation -> VarPro -> (radial) -> projective refinement -> metric upgrade ->
-certificate
+Euclidean adjustment -> certificate
 """
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,9 +14,10 @@ from threadpoolctl import threadpool_limits
 
 from initfree import formulations
 from initfree.arrays import Array
-from initfree.certificate import certify
+from initfree.certificate import certify, metric_residuals
 from initfree.config import SolveConfig
 from initfree.errors import InputError
+from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.formulations.pose_rot import RelativeRotations, RotationTerm
 from initfree.initialization import initialize
 from initfree.losses import scale_from_median
@@ -70,10 +72,14 @@ def _solve(
     if config.refine:
         P, X, report = refine_projective(problem, config, P, X, reporting("refinement"))
         stages.append(report)
-    metric, unupgraded, report = upgrade_metric(problem, config, P, X)
+    upgraded, before, report = upgrade_metric(problem, config, P, X)
     stages.append(report)
+    metric = upgraded
+    if config.adjust:
+        metric, report = adjust_euclidean(problem, config, upgraded, reporting("adjustment"))
+        stages.append(report)
     certificate = certify(problem.tracks, problem.names, problem.m, problem.pixels, metric)
-    return Result(problem, config, P, X, unupgraded, metric, certificate, tuple(stages))
+    return Result(problem, config, P, X, before, upgraded, metric, certificate, tuple(stages))
 
 
 def _estimate_rotations(problem: Problem, config: SolveConfig) -> tuple[RelativeRotations, StageReport]:
@@ -147,6 +153,21 @@ def upgrade_metric(problem: Problem, config: SolveConfig, P: Array, X: Array) ->
     metric = upgrade(config.upgrade, scene)
     report = StageReport("upgrade", time.perf_counter() - began)
     return metric, upgrade("none", scene), report
+
+
+def adjust_euclidean(
+    problem: Problem, config: SolveConfig, metric: Metric, on_iteration: OnIteration | None
+) -> tuple[Metric, StageReport]:
+    """Stage 4: robust bundle adjustment. Unknown focal lengths and distortion are free, shared where cameras are."""
+    began = time.perf_counter()
+    free = FreeIntrinsics() if problem.calibrated else FreeIntrinsics(focal=True, radial=2)
+    limits = AdjustConfig(free=free, max_iterations=config.max_iterations, tolerance=config.refine_tolerance)
+    metric, convergence = adjust(
+        problem.tracks, problem.m, problem.pixels, metric, limits, groups=problem.camera_ids, on_iteration=on_iteration
+    )
+    error, _ = metric_residuals(problem.tracks, problem.m, problem.pixels, metric)
+    report = _report("adjustment", convergence, float(np.mean(error)), "pixels")
+    return metric, replace(report, seconds=time.perf_counter() - began)
 
 
 def _report(name: str, convergence: Convergence, mean_residual: float, unit: str) -> StageReport:

@@ -84,6 +84,11 @@ class Problem:
         return self.observations.calibrated
 
     @property
+    def camera_ids(self) -> Index:
+        """Which of the input's cameras took each solved image: those of one camera share their intrinsics."""
+        return np.array([self.observations.images[k].camera_id for k in self.images])
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Image names of the solved cameras."""
         return tuple(self.observations.images[k].name for k in self.images)

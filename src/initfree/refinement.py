@@ -6,7 +6,7 @@ damping takes care of the fifteen degrees of the projective gauge.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ from initfree.losses import Cauchy, LeastSquares, Loss
 from initfree.projective import on_spheres, whitening
 from initfree.varpro import kernels
 from initfree.varpro.kernels import kernel
-from initfree.varpro.levenberg_marquardt import Convergence, LMConfig, OnIteration, minimise
+from initfree.varpro.levenberg_marquardt import Convergence, LMConfig, OnIteration, coarse, joined, minimise
 from initfree.varpro.quadratic import Quadratic
 from initfree.varpro.system import ReducedSystem
 
@@ -155,14 +155,8 @@ class ProjectiveRefinement:
         self, config: LMConfig, scales: Sequence[float], on_iteration: OnIteration | None = None
     ) -> Convergence:
         """Cauchy at each scale in turn, wide to narrow; one history, costs of the last scale count."""
-        result = Convergence()
+        parts = []
         for scale in scales:
-            last = scale == scales[-1]
-            stage = config if last else LMConfig(min(config.max_iterations, 30), max(config.tolerance, 1e-4))
-            part = self.minimise(stage, Cauchy(scale), on_iteration)
-            before = result.seconds
-            if not result.history:
-                result.initial_cost = part.initial_cost
-            result.history += [replace(step, seconds=step.seconds + before) for step in part.history]
-            result.reason = part.reason
-        return result
+            stage = config if scale == scales[-1] else coarse(config)
+            parts.append(self.minimise(stage, Cauchy(scale), on_iteration))
+        return joined(parts)

@@ -47,17 +47,19 @@ class Result:
     """(landmarks, 4) homogeneous"""
     before: Metric
     """the projective reconstruction read as if it were metric"""
+    upgraded: Metric
+    """right after the metric upgrade"""
     metric: Metric
-    """after the metric upgrade"""
+    """the final reconstruction: adjusted, or as upgraded"""
     certificate: Certificate
     stages: tuple[StageReport, ...]
 
     def stage(self, name: str) -> StageReport:
         return next(stage for stage in self.stages if stage.name == name)
 
-    def model(self, before_upgrade: bool = False) -> MetricModel:
-        """The metric reconstruction by image name and landmark id."""
-        metric = self.before if before_upgrade else self.metric
+    def model(self, metric: Metric | None = None) -> MetricModel:
+        """The final reconstruction by image name and landmark id, or that of an earlier stage: `before`, `upgraded`."""
+        metric = metric or self.metric
         return MetricModel(self.problem.names, metric.R, metric.t, self.problem.landmark_ids, metric.xyz)
 
     def to_colmap(self) -> "pycolmap.Reconstruction":

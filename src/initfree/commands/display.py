@@ -63,14 +63,14 @@ def print_result(console: Console, result: Result, seconds: float) -> None:
             stage.reason,
         )
     console.print(table)
-    metric, certificate = result.metric, result.certificate
+    metric, certificate = result.upgraded, result.certificate
     condition = f", conditioning {metric.conditioning:.3g}" if metric.singular_values else ""
     console.print(
         f"metric upgrade {result.config.upgrade}: {metric.positive_depths:.1%} positive depths{condition}",
         soft_wrap=True,
     )
     console.print(
-        f"metric reprojection: median {certificate.median_pixels:.3g} px, {certificate.inlier_share:.1%} within 4 px",
+        f"reprojection: median {certificate.median_pixels:.3g} px, {certificate.inlier_share:.1%} within 4 px",
         soft_wrap=True,
     )
     verdict = "accepted" if certificate.accepted else "not accepted"

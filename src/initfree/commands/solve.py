@@ -56,10 +56,10 @@ def solve(
             result = solve_problem(problem, config, rotations=rotations, on_progress=progress)
         metrics = None
         if model is not None:
-            metrics = {
-                "before_upgrade": evaluate_models(result.model(before_upgrade=True), model),
-                "after_upgrade": evaluate_models(result.model(), model),
-            }
+            stages = {"before_upgrade": result.before, "after_upgrade": result.upgraded}
+            if config.adjust:
+                stages["after_adjustment"] = result.metric
+            metrics = {name: evaluate_models(result.model(metric), model) for name, metric in stages.items()}
         sparse = staging / "sparse" / "0"
         sparse.mkdir(parents=True)
         result.to_colmap().write(str(sparse))

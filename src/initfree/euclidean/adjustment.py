@@ -13,7 +13,7 @@ from initfree.euclidean.state import POSES_ONLY, FreeIntrinsics, MetricState, Pa
 from initfree.euclidean.triangulation import triangulate
 from initfree.losses import Cauchy, LeastSquares, Loss
 from initfree.upgrade.metric import Metric
-from initfree.varpro.levenberg_marquardt import Convergence, LMConfig, OnIteration, minimise
+from initfree.varpro.levenberg_marquardt import Convergence, LMConfig, OnIteration, coarse, joined, minimise
 
 _WIDE = 1000.0
 """pixels: a scale at which Cauchy is least squares for all but points that are nowhere near"""
@@ -147,23 +147,6 @@ class EuclideanAdjustment:
         return joined(parts)
 
 
-def coarse(config: LMConfig) -> LMConfig:
-    """For the scales on the way: a narrower one follows."""
-    return LMConfig(min(config.max_iterations, 30), max(config.tolerance, 1e-4))
-
-
-def joined(parts: Sequence[Convergence]) -> Convergence:
-    """One history of several runs, seconds added up."""
-    result = Convergence()
-    for part in parts:
-        before = result.seconds
-        if not result.history:
-            result.initial_cost = part.initial_cost
-        result.history += [replace(step, seconds=step.seconds + before) for step in part.history]
-        result.reason = part.reason
-    return result
-
-
 def _with_shared_intrinsics(state: MetricState, groups: Index, free: FreeIntrinsics) -> MetricState:
     """Cameras that share intrinsics begin with their group's geometric mean focal length and mean k1, k2."""
     _, group = np.unique(groups, return_inverse=True)
@@ -211,16 +194,15 @@ def adjust(
     metric: Metric,
     config: AdjustConfig = DEFAULT,
     *,
-    radial: Array | None = None,
     groups: Index | None = None,
     weight: Array | None = None,
     on_iteration: OnIteration | None = None,
-) -> tuple[Metric, Array, Convergence]:
-    """Re-triangulate and adjust at each scale in turn; the metric reconstruction, its k1, k2 and the history.
+) -> tuple[Metric, Convergence]:
+    """Re-triangulate and adjust at each scale in turn; the metric reconstruction and the history.
 
     Never least squares first: a single point near infinity would outweigh all others.
     """
-    state = MetricState.from_metric(metric, radial)
+    state = MetricState.from_metric(metric)
     limits = LMConfig(config.max_iterations, config.tolerance)
     rounds: list[tuple[Loss, bool]] = [(Cauchy(scale), True) for scale in config.scales]
     if config.least_squares or not config.cheirality:
@@ -237,4 +219,4 @@ def adjust(
         )  # fmt: skip
         parts.append(stage.minimise(limits if k == len(rounds) - 1 else coarse(limits), loss, on_iteration))
         state = stage.state
-    return state.to_metric(metric, tracks), state.radial, joined(parts)
+    return state.to_metric(metric, tracks), joined(parts)

@@ -18,7 +18,7 @@ Observations are sorted by landmark as everywhere (see `varpro.kernels`). A came
 
 import numpy as np
 
-from initfree.varpro.kernels import _whitening, kernel
+from initfree.varpro.kernels import kernel, whitening
 
 PARAMETERS = 9
 """Numbers by which a camera can move: ω, τ, log f, k1, k2."""
@@ -163,7 +163,7 @@ def assemble(ptr, cam, pair, slots, cameras, xyz, image, weight, damping, blocks
             linearise(a, cam[a], j, cameras, xyz, image, np.sqrt(weight[a]), i, J, B, r)
             accumulate(B, r, i, V, h)
         damp(V, damping)
-        _whitening(V, M)
+        whitening(V, M)
         u0 = M[0, 0] * h[0] + M[0, 1] * h[1] + M[0, 2] * h[2]
         u1 = M[1, 0] * h[0] + M[1, 1] * h[1] + M[1, 2] * h[2]
         u2 = M[2, 0] * h[0] + M[2, 1] * h[1] + M[2, 2] * h[2]
@@ -233,7 +233,7 @@ def back_substitute(ptr, cam, slots, cameras, xyz, image, weight, damping, step,
                 r[0, 1] += J[0, 1, slots[s]] * step[k, s]
             accumulate(B, r, 0, V, h)
         shift = damp(V, damping)
-        _whitening(V, M)
+        whitening(V, M)
         u0 = M[0, 0] * h[0] + M[0, 1] * h[1] + M[0, 2] * h[2]
         u1 = M[1, 0] * h[0] + M[1, 1] * h[1] + M[1, 2] * h[2]
         u2 = M[2, 0] * h[0] + M[2, 1] * h[1] + M[2, 2] * h[2]

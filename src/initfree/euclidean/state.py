@@ -30,18 +30,18 @@ class MetricState:
     """(landmarks, 3)"""
 
     @classmethod
-    def from_metric(cls, metric: Metric, radial: Array | None = None) -> "MetricState":
+    def from_metric(cls, metric: Metric) -> "MetricState":
         def own(values: Array) -> Array:
             return np.array(values, dtype=np.float64, order="C")
 
-        if radial is None:
-            radial = np.zeros((len(metric.R), 2))
-        return cls(own(metric.R), own(metric.t), own(metric.focal), own(radial), own(metric.xyz))
+        return cls(own(metric.R), own(metric.t), own(metric.focal), own(metric.radial), own(metric.xyz))
 
     def to_metric(self, metric: Metric, tracks: Tracks) -> Metric:
         """The upgrade's own figures stay; the share of positive depths is this state's."""
         positive = float(np.mean(depths(tracks, self.R, self.t, self.xyz) > 0.0))
-        return replace(metric, R=self.R, t=self.t, focal=self.focal, xyz=self.xyz, positive_depths=positive)
+        return replace(
+            metric, R=self.R, t=self.t, focal=self.focal, radial=self.radial, xyz=self.xyz, positive_depths=positive
+        )
 
     @property
     def cameras(self) -> tuple[Array, Array, Array, Array]:

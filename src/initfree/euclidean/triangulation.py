@@ -6,7 +6,7 @@ import numpy as np
 
 from initfree.arrays import Array, Index, Tracks
 from initfree.euclidean.kernels import PARAMETERS, WORST, accumulate, damp, linearise, residual
-from initfree.varpro.kernels import _whitening, kernel
+from initfree.varpro.kernels import kernel, whitening
 
 MAX_PAIRS = 15
 """Pairs of rays tried for a landmark: all of them up to six observations."""
@@ -133,7 +133,7 @@ def _closest(rays, centres, cam, first, last, stride, weight, V, M, h, X, n):
             for f in range(e + 1):
                 V[e, f] -= rays[a, e] * rays[a, f]
     damp(V, _PARALLEL)
-    _whitening(V, M)
+    whitening(V, M)
     u0 = M[0, 0] * h[0] + M[0, 1] * h[1] + M[0, 2] * h[2]
     u1 = M[1, 0] * h[0] + M[1, 1] * h[1] + M[1, 2] * h[2]
     u2 = M[2, 0] * h[0] + M[2, 1] * h[1] + M[2, 2] * h[2]
@@ -161,7 +161,7 @@ def _gauss_newton(start, stop, cam, cameras, image, weight, scale, steps, cost, 
                     B[0, row, e] *= root
             accumulate(B, r, 0, V, h)
         damp(V, damping)
-        _whitening(V, M)
+        whitening(V, M)
         u0 = M[0, 0] * h[0] + M[0, 1] * h[1] + M[0, 2] * h[2]
         u1 = M[1, 0] * h[0] + M[1, 1] * h[1] + M[1, 2] * h[2]
         u2 = M[2, 0] * h[0] + M[2, 1] * h[1] + M[2, 2] * h[2]

@@ -10,15 +10,14 @@ from initfree.upgrade.metric import Metric
 def to_colmap(problem: Problem, metric: Metric) -> pycolmap.Reconstruction:
     """Solved images with all their keypoints, landmarks with the observations that were used, ids as in the input.
 
-    Where intrinsics were unknown, a camera's focal length is the median over its images of those found.
+    Where intrinsics were unknown, cameras are COLMAP's RADIAL with the focal length and distortion found, the median over
+    their images, and the principal point in the middle.
     """
     o, tracks = problem.observations, problem.tracks
     reconstruction = pycolmap.Reconstruction()
     images = [o.images[k] for k in problem.images]
     for camera_id in sorted({image.camera_id for image in images}):
-        camera = pycolmap.Camera(o.cameras[camera_id].todict())
-        if not problem.calibrated:
-            _set_focal(camera, problem, metric, camera_id)
+        camera = o.cameras[camera_id] if problem.calibrated else _found_camera(problem, metric, camera_id)
         reconstruction.add_camera_with_trivial_rig(camera)
     for k, image in enumerate(images):
         pose = pycolmap.Rigid3d(pycolmap.Rotation3d(metric.R[k]), metric.t[k])
@@ -37,12 +36,13 @@ def to_colmap(problem: Problem, metric: Metric) -> pycolmap.Reconstruction:
     return reconstruction
 
 
-def _set_focal(camera: pycolmap.Camera, problem: Problem, metric: Metric, camera_id: int) -> None:
-    """Write the focal length found; the distortion, never estimated here, becomes zero."""
-    o = problem.observations
-    mine = [k for k, image in enumerate(problem.images) if o.images[image].camera_id == camera_id]
-    focal = float(np.median([metric.focal[k] * o.pixels[problem.images[k], 0] for k in mine]))
-    params = np.zeros(len(camera.params))
-    params[camera.focal_length_idxs()] = focal
-    params[camera.principal_point_idxs()] = camera.width / 2.0, camera.height / 2.0
-    camera.params = params.tolist()
+def _found_camera(problem: Problem, metric: Metric, camera_id: int) -> pycolmap.Camera:
+    camera = problem.observations.cameras[camera_id]
+    mine = np.flatnonzero(problem.camera_ids == camera_id)
+    scale = problem.observations.pixels[problem.images[mine], 0]
+    focal = float(np.median(metric.focal[mine] * scale))
+    k1, k2 = np.median(metric.radial[mine], axis=0)
+    return pycolmap.Camera(
+        camera_id=camera_id, model="RADIAL", width=camera.width, height=camera.height,
+        params=[focal, camera.width / 2.0, camera.height / 2.0, k1, k2],
+    )  # fmt: skip

@@ -17,8 +17,9 @@ _PACKAGES = ("initfree", "numpy", "scipy", "numba", "pycolmap")
 
 
 def describe(result: Result, seconds: float, metrics: dict[str, Metrics] | None = None) -> dict[str, Any]:
-    """The run as plain values. `metrics` by stage ("before_upgrade", "after_upgrade") where a truth was given."""
-    problem, metric = result.problem, result.metric
+    """The run as plain values. `metrics` by stage (before_upgrade, after_upgrade, after_adjustment) where a truth was
+    given."""
+    problem, metric = result.problem, result.upgraded
     pixels = problem.observations.pixels[problem.images, 0]
     return {
         "input": problem.observations.source,
@@ -38,8 +39,13 @@ def describe(result: Result, seconds: float, metrics: dict[str, Metrics] | None 
             "positive_depths": metric.positive_depths,
             "quadric_residual": metric.quadric_residual,
             "anisotropy": metric.anisotropy,
-            "focal_pixels": dict(zip(problem.names, (metric.focal * pixels).tolist(), strict=True)),
         },
+        "intrinsics": {
+            "known": problem.calibrated,
+            "focal_pixels": dict(zip(problem.names, (result.metric.focal * pixels).tolist(), strict=True)),
+            "radial": dict(zip(problem.names, result.metric.radial.tolist(), strict=True)),
+        },
+        "positive_depths": result.metric.positive_depths,
         "certificate": asdict(result.certificate),
         "metrics": None if metrics is None else {stage: m.to_dict() for stage, m in metrics.items()},
         "seconds": seconds,

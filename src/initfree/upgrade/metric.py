@@ -32,6 +32,8 @@ class Metric:
     """(cameras, 3)"""
     focal: Array
     """(cameras,) in normalised units; all 1 where the intrinsics are known and used"""
+    radial: Array
+    """(cameras, 2): k1, k2 of f π (1 + k1 |π|² + k2 |π|⁴); zero until an adjustment frees them"""
     xyz: Array
     """(landmarks, 3)"""
     positive_depths: float
@@ -90,6 +92,7 @@ def metric_from_frame(
         R,
         t,
         focal,
+        np.zeros((len(P), 2)),
         xyz,
         positive,
         () if singular_values is None else tuple(float(s) for s in singular_values),

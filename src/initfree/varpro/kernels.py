@@ -74,7 +74,7 @@ def _whitening_fallback(V, M):
 
 
 @kernel(inline="always")
-def _whitening(V, M):
+def whitening(V, M):
     """M with M'M = V^-1: the inverse of V's Cholesky factor, or the pseudo-inverse where V has no full rank.
 
     Each pivot is compared with its own diagonal entry, so the test does not depend on the landmark's scale.
@@ -165,7 +165,7 @@ def eliminate(ptr, cam, S, anchor, g, P, X):
             v22 += p[0, 2] * t02 + p[1, 2] * t12 + p[2, 2] * t22
         V[0, 0], V[1, 0], V[1, 1], V[2, 0], V[2, 1], V[2, 2] = v00, v10, v11, v20, v21, v22
         V[0, 1], V[0, 2], V[1, 2] = v10, v20, v21
-        _whitening(V, M)
+        whitening(V, M)
         w0 = M[0, 0] * b0 + M[0, 1] * b1 + M[0, 2] * b2
         w1 = M[1, 0] * b0 + M[1, 1] * b1 + M[1, 2] * b2
         w2 = M[2, 0] * b0 + M[2, 1] * b1 + M[2, 2] * b2
@@ -253,7 +253,7 @@ def assemble(ptr, cam, pair, S, anchor, g, weight, P, X, homogeneous, damping, b
             for c in range(r):
                 V[c, r] = V[r, c]
                 K[c, r] = K[r, c]
-        _whitening(V, M)
+        whitening(V, M)
         if weighted:
             for r in range(3):
                 for c in range(3):
@@ -392,7 +392,7 @@ def back_substitute(ptr, cam, S, anchor, g, P, X, homogeneous, damping, step, mo
             V[r, r] += shift
             for c in range(r):
                 V[c, r] = V[r, c]
-        _whitening(V, M)
+        whitening(V, M)
         u0 = M[0, 0] * h0 + M[0, 1] * h1 + M[0, 2] * h2
         u1 = M[1, 0] * h0 + M[1, 1] * h1 + M[1, 2] * h2
         u2 = M[2, 0] * h0 + M[2, 1] * h1 + M[2, 2] * h2

@@ -1,8 +1,8 @@
 """Levenberg-Marquardt, for any stage that can linearise itself and try a damped step."""
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -133,4 +133,21 @@ def minimise(
         if damping > _DAMPING_CEILING:
             result.reason = "stalled"
             break
+    return result
+
+
+def coarse(config: LMConfig) -> LMConfig:
+    """For the scales on the way: a narrower one follows."""
+    return LMConfig(min(config.max_iterations, 30), max(config.tolerance, 1e-4))
+
+
+def joined(parts: Sequence[Convergence]) -> Convergence:
+    """One history of several runs, seconds added up."""
+    result = Convergence()
+    for part in parts:
+        before = result.seconds
+        if not result.history:
+            result.initial_cost = part.initial_cost
+        result.history += [replace(step, seconds=step.seconds + before) for step in part.history]
+        result.reason = part.reason
     return result

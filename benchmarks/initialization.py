@@ -7,6 +7,7 @@ fails, the surrogate itself is to blame.
 """
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import tyro
@@ -30,6 +31,12 @@ def truth_start(dataset) -> np.ndarray:
     return np.concatenate([model.R, model.t[:, :, None]], axis=2) / np.array([1.0, 1.0, 1.0, np.median(x)])
 
 
+def rotation_auc(problem, truth, config, init: str, seed: int = 0) -> tuple[float, int]:
+    """Rotation AUC@20 and stage-1 iterations of one start."""
+    result = initfree.solve(problem, replace(config, init=init, seed=seed))
+    return initfree.evaluate(result, truth).rotation_auc20, result.stage("varpro").iterations
+
+
 def main(seeds: int = 3, noise: float = 0.0, formulation: str = "pose", alpha: float = 0.05) -> None:
     """Print the table.
 
@@ -47,12 +54,10 @@ def main(seeds: int = 3, noise: float = 0.0, formulation: str = "pose", alpha: f
         dataset = generate(name, seed=0, shuffle=True, noise=noise)
         truth = dataset.to_colmap()
         problem = initfree.load(dataset.to_colmap(noisy=True))
-        INITIALIZATIONS["truth"] = lambda tracks, rng, start=truth_start(dataset): start
-        base = initfree.SolveConfig(formulation=formulation, alpha=alpha)
-
-        def score(init: str, seed: int = 0) -> tuple[float, int]:
-            result = initfree.solve(problem, replace(base, init=init, seed=seed))
-            return initfree.evaluate(result, truth).rotation_auc20, result.stage("varpro").iterations
+        start = truth_start(dataset)
+        INITIALIZATIONS["truth"] = lambda tracks, rng, start=start: start
+        config = initfree.SolveConfig(formulation=formulation, alpha=alpha)
+        score = partial(rotation_auc, problem, truth, config)
 
         random = [np.mean([score(init, seed)[0] for seed in range(seeds)]) for init in RANDOM]
         inward, iterations = score("spectral")

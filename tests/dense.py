@@ -40,9 +40,7 @@ class DenseProblem:
         return np.linalg.solve(H + damping * np.eye(len(H)), -g)
 
 
-def dense_problem(
-    tracks: Tracks, A: Array, r: Array, P: Array, X: Array, *, homogeneous: bool = False
-) -> DenseProblem:
+def dense_problem(tracks: Tracks, A: Array, r: Array, P: Array, X: Array, *, homogeneous: bool = False) -> DenseProblem:
     """Jacobians of residuals r that depend on y = P_i X_j through A = dr/dy, (observations, rows, 3)."""
     n, rows, _ = A.shape
     basis = np.tile(np.eye(4, 3), (tracks.landmarks, 1, 1))

@@ -71,8 +71,7 @@ def test_squared_residual_is_the_papers_formula(name: str):
     m, y = observations(1)
     main, regulariser = FORMULAS[name]
     expected = [
-        (1.0 - ALPHA) * main(*a, *b) + ALPHA * regulariser(*a, *b)
-        for a, b in zip(m.tolist(), y.tolist(), strict=True)
+        (1.0 - ALPHA) * main(*a, *b) + ALPHA * regulariser(*a, *b) for a, b in zip(m.tolist(), y.tolist(), strict=True)
     ]
     assert_allclose(make(name, ALPHA).squared_residuals(m, y), expected, rtol=1e-12)
 
@@ -150,9 +149,7 @@ def test_quadratic_of_a_linear_formulation_is_exact_everywhere(name: str):
     formulation = make(name, ALPHA)
     m, y = observations(6)
     far = 100.0 * np.random.default_rng(7).normal(size=y.shape)
-    assert_allclose(
-        formulation.quadratic(m, y).squared_residuals(far), formulation.squared_residuals(m, far), rtol=1e-11
-    )
+    assert_allclose(formulation.quadratic(m, y).squared_residuals(far), formulation.squared_residuals(m, far), rtol=1e-11)
 
 
 # --- pOSE+rot -----------------------------------------------------------------------------------------------------------
@@ -195,9 +192,7 @@ def test_rotation_term_is_zero_at_the_true_rotations():
     term, P = rotation_term(1, cameras=4, beta=1.0)
     P[:, :, :3] = np.linalg.qr(P[:, :, :3])[0]
     k, l = term.rotations.pairs.T
-    exact = RelativeRotations(
-        term.rotations.pairs, P[k, :, :3] @ P[l, :, :3].transpose(0, 2, 1), term.rotations.weight
-    )
+    exact = RelativeRotations(term.rotations.pairs, P[k, :, :3] @ P[l, :, :3].transpose(0, 2, 1), term.rotations.weight)
     assert RotationTerm(exact, 1.0).cost(P) == 0.0
 
 

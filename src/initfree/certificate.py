@@ -16,6 +16,8 @@ INLIER_PIXELS = 4.0
 MIN_SHARE = 0.9
 MIN_WORST_SHARE = 0.6
 MIN_WORST_COUNT = 6
+MIN_REDUNDANCY = 0.05
+"""Share of equations beyond the unknowns: without any, a perfect fit says nothing."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,13 @@ def certify(tracks: Tracks, names: tuple[str, ...], m: Array, pixels: Array, met
     share = count / np.bincount(tracks.cam, minlength=tracks.cameras)
     worst = int(np.argmin(share))
     overall = float(np.mean(fits))
+    equations = 2 * tracks.observations
+    unknowns = 7 * tracks.cameras + 3 * tracks.landmarks - 7
     reasons = []
+    if tracks.cameras < 3:
+        reasons.append(f"{tracks.cameras} images do not check each other; expected at least 3")
+    elif equations - unknowns < MIN_REDUNDANCY * equations:
+        reasons.append(f"{equations} equations for {unknowns} unknowns leave nothing to check the fit with")
     if overall < MIN_SHARE:
         reasons.append(f"only {overall:.0%} of the observations lie within {INLIER_PIXELS:g} px in front of their camera")
     if share[worst] < MIN_WORST_SHARE:

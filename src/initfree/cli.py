@@ -11,11 +11,10 @@ from initfree.errors import InputError
 
 
 def _commands() -> dict:
-    from initfree.commands.evaluate import evaluate
-    from initfree.commands.solve import solve
-
     from initfree.commands.blender import blender
+    from initfree.commands.evaluate import evaluate
     from initfree.commands.generate import generate
+    from initfree.commands.solve import solve
 
     return {"solve": solve, "evaluate": evaluate, "generate": generate, "blender": blender}
 

@@ -97,10 +97,10 @@ def build_problem(observations: Observations, min_obs: int = 3) -> Problem:
     if min_obs < 2:
         raise InputError(f"min-obs is {min_obs}; expected at least 2, because one observation fixes no landmark")
     o = observations
+    if len(o.images) < 2:
+        raise InputError(f"{o.source} has {len(o.images)} images; expected at least 2")
     if len(o.image) == 0:
         raise InputError(f"{o.source} has no observations: none of its keypoints belongs to a landmark")
-    if len(o.images) < 2:
-        raise InputError(f"{o.source} has {len(o.images)} image; expected at least 2")
     _, landmark = np.unique(o.landmark_id, return_inverse=True)
     keep = _filter(o.image, landmark, np.ones(len(landmark), dtype=bool), min_obs)
     components = 0

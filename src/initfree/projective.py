@@ -4,6 +4,9 @@ import numpy as np
 
 from initfree.arrays import Array
 
+_WHITENING_ROUNDS = 10
+"""Scaling the cameras to unit norm and whitening their rows take turns; this many agree to about four digits."""
+
 
 def on_spheres(P: Array, X: Array) -> tuple[Array, Array]:
     """Every camera and every landmark scaled to unit norm."""
@@ -17,7 +20,7 @@ def whitening(P: Array) -> tuple[Array, Array]:
     Stage 1 ends in an arbitrary affine frame, in which the cameras may be nearly equal.
     """
     G, inverse = np.eye(4), np.eye(4)
-    for _ in range(3):
+    for _ in range(_WHITENING_ROUNDS):
         P = P / np.linalg.norm(P, axis=(1, 2), keepdims=True)
         _, s, Vt = np.linalg.svd(P.reshape(-1, 4), full_matrices=False)
         s = np.maximum(s, 1e-9 * s[0]) / np.sqrt(3.0 * len(P) / 4.0)

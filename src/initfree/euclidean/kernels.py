@@ -28,7 +28,7 @@ WORST = 2.0
 
 
 @kernel(inline="always")
-def _residual(x, y, z, f, k1, k2, m, pixels, cheirality):
+def residual(x, y, z, f, k1, k2, m0, m1, pixels0, pixels1, cheirality):
     """(valid, r0, r1); not valid where the observation has the worst error and no derivative."""
     valid = z > 0.0 or (z < 0.0 and not cheirality)
     r0 = r1 = 0.0
@@ -36,78 +36,89 @@ def _residual(x, y, z, f, k1, k2, m, pixels, cheirality):
         a, b = x / z, y / z
         n = a * a + b * b
         d = f * (1.0 + n * (k1 + n * k2))
-        e0, e1 = a * d - m[0], b * d - m[1]
+        e0, e1 = a * d - m0, b * d - m1
         # Written so that NaN is not valid.
         valid = e0 * e0 + e1 * e1 < WORST * WORST
-        r0, r1 = e0 * pixels[0], e1 * pixels[1]
+        r0, r1 = e0 * pixels0, e1 * pixels1
     return valid, r0, r1
 
 
 @kernel()
-def squared_residuals(ptr, cam, R, t, focal, radial, xyz, m, pixels, cheirality, squared):
-    """|r|² of every observation, in pixels²."""
+def squared_residuals(ptr, cam, cameras, xyz, image, squared):
+    """|r|² of every observation, in pixels²; cameras is (R, t, focal, radial), image (m, pixels, cheirality)."""
+    R, t, focal, radial = cameras
+    m, pixels, cheirality = image
     for j in range(ptr.size - 1):
         X0, X1, X2 = xyz[j, 0], xyz[j, 1], xyz[j, 2]
         for a in range(ptr[j], ptr[j + 1]):
             k = cam[a]
-            q = R[k]
-            x = q[0, 0] * X0 + q[0, 1] * X1 + q[0, 2] * X2 + t[k, 0]
-            y = q[1, 0] * X0 + q[1, 1] * X1 + q[1, 2] * X2 + t[k, 1]
-            z = q[2, 0] * X0 + q[2, 1] * X1 + q[2, 2] * X2 + t[k, 2]
-            valid, r0, r1 = _residual(x, y, z, focal[k], radial[k, 0], radial[k, 1], m[a], pixels[a], cheirality)
+            x = R[k, 0, 0] * X0 + R[k, 0, 1] * X1 + R[k, 0, 2] * X2 + t[k, 0]
+            y = R[k, 1, 0] * X0 + R[k, 1, 1] * X1 + R[k, 1, 2] * X2 + t[k, 1]
+            z = R[k, 2, 0] * X0 + R[k, 2, 1] * X1 + R[k, 2, 2] * X2 + t[k, 2]
+            f, k1, k2 = focal[k], radial[k, 0], radial[k, 1]
+            p0, p1 = pixels[a, 0], pixels[a, 1]
+            valid, r0, r1 = residual(x, y, z, f, k1, k2, m[a, 0], m[a, 1], p0, p1, cheirality)
             if valid:
                 squared[a] = r0 * r0 + r1 * r1
             else:
-                squared[a] = 0.5 * WORST * WORST * (pixels[a, 0] ** 2 + pixels[a, 1] ** 2)
+                squared[a] = 0.5 * WORST * WORST * (p0 * p0 + p1 * p1)
 
 
 @kernel(inline="always")
-def _linearise(R, t, f, k1, k2, X, m, pixels, root, cheirality, J, B, r):
-    """Residual r (2), dr/d(camera) J (2x9) and dr/dX B (2x3), all times `root`; zeros where not valid."""
-    X0, X1, X2 = X[0], X[1], X[2]
-    x = R[0, 0] * X0 + R[0, 1] * X1 + R[0, 2] * X2 + t[0]
-    y = R[1, 0] * X0 + R[1, 1] * X1 + R[1, 2] * X2 + t[1]
-    z = R[2, 0] * X0 + R[2, 1] * X1 + R[2, 2] * X2 + t[2]
-    valid, r0, r1 = _residual(x, y, z, f, k1, k2, m, pixels, cheirality)
-    if not valid or root == 0.0:
-        J[:, :] = 0.0
-        B[:, :] = 0.0
-        r[:] = 0.0
-        return
-    r[0], r[1] = root * r0, root * r1
-    a, b = x / z, y / z
-    n = a * a + b * b
+def linearise(a, k, j, cameras, xyz, image, root, i, J, B, r):
+    """Of observation a, camera k, landmark j: residual r[i] (2), dr/d(camera) J[i] (2x9) and dr/dX B[i] (2x3).
+
+    All times `root`; zeros where not valid. Indices come with whole arrays: a view costs more than the arithmetic.
+    """
+    R, t, focal, radial = cameras
+    m, pixels, cheirality = image
+    X0, X1, X2 = xyz[j, 0], xyz[j, 1], xyz[j, 2]
+    x = R[k, 0, 0] * X0 + R[k, 0, 1] * X1 + R[k, 0, 2] * X2 + t[k, 0]
+    y = R[k, 1, 0] * X0 + R[k, 1, 1] * X1 + R[k, 1, 2] * X2 + t[k, 1]
+    z = R[k, 2, 0] * X0 + R[k, 2, 1] * X1 + R[k, 2, 2] * X2 + t[k, 2]
+    f, k1, k2 = focal[k], radial[k, 0], radial[k, 1]
+    valid, r0, r1 = residual(x, y, z, f, k1, k2, m[a, 0], m[a, 1], pixels[a, 0], pixels[a, 1], cheirality)
+    if not valid:
+        x, y, z, root = 0.0, 0.0, 1.0, 0.0
+    r[i, 0], r[i, 1] = root * r0, root * r1
+    inverse = 1.0 / z
+    u, v = x * inverse, y * inverse
+    n = u * u + v * v
     d = 1.0 + n * (k1 + n * k2)
     slope = 2.0 * (k1 + 2.0 * n * k2)
     for row in range(2):
-        scale = root * pixels[row] * f
-        c = a if row == 0 else b
+        scale = root * pixels[a, row] * f
+        c = u if row == 0 else v
         # dr/dπ; π does not change with the scale of x, which gives the third column of dr/dx.
-        pa = scale * (slope * c * a + (d if row == 0 else 0.0))
-        pb = scale * (slope * c * b + (d if row == 1 else 0.0))
-        j0, j1 = pa / z, pb / z
-        j2 = -(a * j0 + b * j1)
-        J[row, 0], J[row, 1], J[row, 2] = y * j2 - z * j1, z * j0 - x * j2, x * j1 - y * j0
-        J[row, 3], J[row, 4], J[row, 5] = j0, j1, j2
-        J[row, 6], J[row, 7], J[row, 8] = scale * c * d, scale * c * n, scale * c * n * n
+        j0 = inverse * scale * (slope * c * u + (d if row == 0 else 0.0))
+        j1 = inverse * scale * (slope * c * v + (d if row == 1 else 0.0))
+        j2 = -(u * j0 + v * j1)
+        J[i, row, 0], J[i, row, 1], J[i, row, 2] = y * j2 - z * j1, z * j0 - x * j2, x * j1 - y * j0
+        J[i, row, 3], J[i, row, 4], J[i, row, 5] = j0, j1, j2
+        J[i, row, 6], J[i, row, 7], J[i, row, 8] = scale * c * d, scale * c * n, scale * c * n * n
         for e in range(3):
-            B[row, e] = j0 * R[0, e] + j1 * R[1, e] + j2 * R[2, e]
+            B[i, row, e] = j0 * R[k, 0, e] + j1 * R[k, 1, e] + j2 * R[k, 2, e]
 
 
 @kernel()
-def jacobians(ptr, cam, R, t, focal, radial, xyz, m, pixels, weight, cheirality, J, B, r):
-    """The parts of `_linearise` for all observations at once."""
+def jacobians(ptr, cam, cameras, xyz, image, weight, J, B, r):
+    """`linearise` for all observations at once: (observations, 2, 9), (observations, 2, 3) and (observations, 2)."""
     for j in range(ptr.size - 1):
         for a in range(ptr[j], ptr[j + 1]):
-            k = cam[a]
-            _linearise(
-                R[k], t[k], focal[k], radial[k, 0], radial[k, 1], xyz[j], m[a], pixels[a],
-                np.sqrt(weight[a]), cheirality, J[a], B[a], r[a],
-            )  # fmt: skip
+            linearise(a, cam[a], j, cameras, xyz, image, np.sqrt(weight[a]), a, J, B, r)
 
 
 @kernel(inline="always")
-def _damp(V, damping):
+def accumulate(B, r, i, V, h):
+    """V += B[i]'B[i] (lower triangle), h += B[i]'r[i]."""
+    for row in range(3):
+        h[row] += B[i, 0, row] * r[i, 0] + B[i, 1, row] * r[i, 1]
+        for column in range(row + 1):
+            V[row, column] += B[i, 0, row] * B[i, 0, column] + B[i, 1, row] * B[i, 1, column]
+
+
+@kernel(inline="always")
+def damp(V, damping):
     """V + damping trace(V)/3 I with both triangles filled from the lower one; returns the shift."""
     shift = damping * (V[0, 0] + V[1, 1] + V[2, 2]) / 3.0
     for row in range(3):
@@ -118,9 +129,7 @@ def _damp(V, damping):
 
 
 @kernel()
-def assemble(
-    ptr, cam, pair, slots, R, t, focal, radial, xyz, m, pixels, weight, cheirality, damping, blocks, diagonal, gradient
-):  # fmt: skip
+def assemble(ptr, cam, pair, slots, cameras, xyz, image, weight, damping, blocks, diagonal, gradient):
     """Blocks of the reduced camera system, diag(J'J) of the cameras and the reduced gradient, in one pass.
 
     With V_j = sum_i B_i'B_i + λ trace/3 I, M_j'M_j = V_j^-1 and Z_i = J_i'B_i M_j' (slots x 3), block (i, k) is
@@ -131,14 +140,15 @@ def assemble(
     longest = 0
     for j in range(ptr.size - 1):
         longest = max(longest, ptr[j + 1] - ptr[j])
-    full = np.empty((2, PARAMETERS))
-    J = np.empty((longest, 2, width))
+    J = np.empty((longest, 2, PARAMETERS))
     B = np.empty((longest, 2, 3))
     r = np.empty((longest, 2))
     Z = np.empty((longest, 3, width))
+    G = np.empty((2, width))
     V = np.empty((3, 3))
     M = np.empty((3, 3))
-    q = np.empty((2, 3))
+    Q = np.empty((2, 3))
+    h = np.empty(3)
     blocks[:] = 0.0
     diagonal[:] = 0.0
     gradient[:] = 0.0
@@ -147,54 +157,42 @@ def assemble(
         start = ptr[j]
         count = ptr[j + 1] - start
         V[:, :] = 0.0
-        h0 = h1 = h2 = 0.0
+        h[:] = 0.0
         for i in range(count):
             a = start + i
-            k = cam[a]
-            b = B[i]
-            _linearise(
-                R[k], t[k], focal[k], radial[k, 0], radial[k, 1], xyz[j], m[a], pixels[a],
-                np.sqrt(weight[a]), cheirality, full, b, r[i],
-            )  # fmt: skip
-            for s in range(width):
-                J[i, 0, s], J[i, 1, s] = full[0, slots[s]], full[1, slots[s]]
-            for row in range(3):
-                for column in range(row + 1):
-                    V[row, column] += b[0, row] * b[0, column] + b[1, row] * b[1, column]
-            h0 += b[0, 0] * r[i, 0] + b[1, 0] * r[i, 1]
-            h1 += b[0, 1] * r[i, 0] + b[1, 1] * r[i, 1]
-            h2 += b[0, 2] * r[i, 0] + b[1, 2] * r[i, 1]
-        _damp(V, damping)
+            linearise(a, cam[a], j, cameras, xyz, image, np.sqrt(weight[a]), i, J, B, r)
+            accumulate(B, r, i, V, h)
+        damp(V, damping)
         _whitening(V, M)
-        u0 = M[0, 0] * h0 + M[0, 1] * h1 + M[0, 2] * h2
-        u1 = M[1, 0] * h0 + M[1, 1] * h1 + M[1, 2] * h2
-        u2 = M[2, 0] * h0 + M[2, 1] * h1 + M[2, 2] * h2
+        u0 = M[0, 0] * h[0] + M[0, 1] * h[1] + M[0, 2] * h[2]
+        u1 = M[1, 0] * h[0] + M[1, 1] * h[1] + M[1, 2] * h[2]
+        u2 = M[2, 0] * h[0] + M[2, 1] * h[1] + M[2, 2] * h[2]
         gain += 0.5 * (u0 * u0 + u1 * u1 + u2 * u2)
         for i in range(count):
             k = cam[start + i]
             for row in range(2):
                 for e in range(3):
-                    q[row, e] = B[i, row, 0] * M[e, 0] + B[i, row, 1] * M[e, 1] + B[i, row, 2] * M[e, 2]
-            e0 = r[i, 0] - (q[0, 0] * u0 + q[0, 1] * u1 + q[0, 2] * u2)
-            e1 = r[i, 1] - (q[1, 0] * u0 + q[1, 1] * u1 + q[1, 2] * u2)
-            for e in range(3):
-                for s in range(width):
-                    Z[i, e, s] = J[i, 0, s] * q[0, e] + J[i, 1, s] * q[1, e]
-            block = blocks[pair[k, k]]
+                    Q[row, e] = B[i, row, 0] * M[e, 0] + B[i, row, 1] * M[e, 1] + B[i, row, 2] * M[e, 2]
+            e0 = r[i, 0] - (Q[0, 0] * u0 + Q[0, 1] * u1 + Q[0, 2] * u2)
+            e1 = r[i, 1] - (Q[1, 0] * u0 + Q[1, 1] * u1 + Q[1, 2] * u2)
             for s in range(width):
-                j0, j1 = J[i, 0, s], J[i, 1, s]
-                z0, z1, z2 = Z[i, 0, s], Z[i, 1, s], Z[i, 2, s]
+                j0, j1 = J[i, 0, slots[s]], J[i, 1, slots[s]]
+                G[0, s], G[1, s] = j0, j1
+                for e in range(3):
+                    Z[i, e, s] = j0 * Q[0, e] + j1 * Q[1, e]
                 gradient[k, s] += j0 * e0 + j1 * e1
                 diagonal[k, s] += j0 * j0 + j1 * j1
+            n = pair[k, k]
+            for s in range(width):
                 for c in range(width):
-                    block[s, c] += j0 * J[i, 0, c] + j1 * J[i, 1, c] - z0 * Z[i, 0, c] - z1 * Z[i, 1, c] - z2 * Z[i, 2, c]
-            for l in range(i):
+                    blocks[n, s, c] += G[0, s] * G[0, c] + G[1, s] * G[1, c]
+            for l in range(i + 1):
                 # Tracks are sorted by camera, so rows belong to the later one, as in `pair`.
-                block = blocks[pair[k, cam[start + l]]]
+                n = pair[k, cam[start + l]]
                 for s in range(width):
                     z0, z1, z2 = Z[i, 0, s], Z[i, 1, s], Z[i, 2, s]
                     for c in range(width):
-                        block[s, c] -= z0 * Z[l, 0, c] + z1 * Z[l, 1, c] + z2 * Z[l, 2, c]
+                        blocks[n, s, c] -= z0 * Z[l, 0, c] + z1 * Z[l, 1, c] + z2 * Z[l, 2, c]
     return gain
 
 
@@ -212,48 +210,39 @@ def scatter(pairs, column, blocks, H):
 
 
 @kernel()
-def back_substitute(
-    ptr, cam, slots, R, t, focal, radial, xyz, m, pixels, weight, cheirality, damping, step, moved
-):  # fmt: skip
+def back_substitute(ptr, cam, slots, cameras, xyz, image, weight, damping, step, moved):
     """Landmarks after the joint step: X_j <- X_j - V_j^-1 (h_j + sum_i B_i'J_i step_i).
 
     Returns 1/2 λ sum_j trace(V_j)/3 |δ_j|², the landmarks' share of the damping in the predicted decrease.
     """
-    full = np.empty((2, PARAMETERS))
-    b = np.empty((2, 3))
-    r = np.empty(2)
+    J = np.empty((1, 2, PARAMETERS))
+    B = np.empty((1, 2, 3))
+    r = np.empty((1, 2))
     V = np.empty((3, 3))
     M = np.empty((3, 3))
+    h = np.empty(3)
     damped = 0.0
     for j in range(ptr.size - 1):
         V[:, :] = 0.0
-        h0 = h1 = h2 = 0.0
+        h[:] = 0.0
         for a in range(ptr[j], ptr[j + 1]):
             k = cam[a]
-            _linearise(
-                R[k], t[k], focal[k], radial[k, 0], radial[k, 1], xyz[j], m[a], pixels[a],
-                np.sqrt(weight[a]), cheirality, full, b, r,
-            )  # fmt: skip
-            e0, e1 = r[0], r[1]
+            linearise(a, k, j, cameras, xyz, image, np.sqrt(weight[a]), 0, J, B, r)
             for s in range(len(slots)):
-                e0 += full[0, slots[s]] * step[k, s]
-                e1 += full[1, slots[s]] * step[k, s]
-            for row in range(3):
-                for column in range(row + 1):
-                    V[row, column] += b[0, row] * b[0, column] + b[1, row] * b[1, column]
-            h0 += b[0, 0] * e0 + b[1, 0] * e1
-            h1 += b[0, 1] * e0 + b[1, 1] * e1
-            h2 += b[0, 2] * e0 + b[1, 2] * e1
-        shift = _damp(V, damping)
+                r[0, 0] += J[0, 0, slots[s]] * step[k, s]
+                r[0, 1] += J[0, 1, slots[s]] * step[k, s]
+            accumulate(B, r, 0, V, h)
+        shift = damp(V, damping)
         _whitening(V, M)
-        u0 = M[0, 0] * h0 + M[0, 1] * h1 + M[0, 2] * h2
-        u1 = M[1, 0] * h0 + M[1, 1] * h1 + M[1, 2] * h2
-        u2 = M[2, 0] * h0 + M[2, 1] * h1 + M[2, 2] * h2
-        d0 = M[0, 0] * u0 + M[1, 0] * u1 + M[2, 0] * u2
-        d1 = M[0, 1] * u0 + M[1, 1] * u1 + M[2, 1] * u2
-        d2 = M[0, 2] * u0 + M[1, 2] * u1 + M[2, 2] * u2
-        moved[j, 0], moved[j, 1], moved[j, 2] = xyz[j, 0] - d0, xyz[j, 1] - d1, xyz[j, 2] - d2
-        damped += 0.5 * shift * (d0 * d0 + d1 * d1 + d2 * d2)
+        u0 = M[0, 0] * h[0] + M[0, 1] * h[1] + M[0, 2] * h[2]
+        u1 = M[1, 0] * h[0] + M[1, 1] * h[1] + M[1, 2] * h[2]
+        u2 = M[2, 0] * h[0] + M[2, 1] * h[1] + M[2, 2] * h[2]
+        length = 0.0
+        for e in range(3):
+            d = M[0, e] * u0 + M[1, e] * u1 + M[2, e] * u2
+            moved[j, e] = xyz[j, e] - d
+            length += d * d
+        damped += 0.5 * shift * length
     return damped
 
 

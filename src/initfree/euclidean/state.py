@@ -41,9 +41,7 @@ class MetricState:
     def to_metric(self, metric: Metric, tracks: Tracks) -> Metric:
         """The upgrade's own figures stay; the share of positive depths is this state's."""
         positive = float(np.mean(depths(tracks, self.R, self.t, self.xyz) > 0.0))
-        return replace(
-            metric, R=self.R, t=self.t, focal=self.focal, xyz=self.xyz, positive_depths=positive
-        )
+        return replace(metric, R=self.R, t=self.t, focal=self.focal, xyz=self.xyz, positive_depths=positive)
 
     @property
     def cameras(self) -> tuple[Array, Array, Array, Array]:
@@ -72,7 +70,7 @@ class FreeIntrinsics:
     radial: int = 0
     """number of radial coefficients that move: 0, 1 (k1) or 2 (k1, k2)"""
     focal_sigma: float = 1.0
-    """prior of log f, about its first value"""
+    """prior of log f, about its value at the start"""
     radial_sigma: float = 0.5
     """prior of k1 and k2, about zero"""
 
@@ -89,6 +87,9 @@ class FreeIntrinsics:
     def slots(self) -> tuple[int, ...]:
         """The parameters of a camera that move, of (ω, τ, log f, k1, k2)."""
         return _POSE + ((_FOCAL,) if self.focal else ()) + _RADIAL[: self.radial]
+
+
+POSES_ONLY = FreeIntrinsics()
 
 
 class Parameters:
@@ -118,7 +119,9 @@ class Parameters:
 
     def fold(self, by_camera: Array) -> Array:
         """Sum of (cameras, slots) over the cameras that share a number."""
-        return np.bincount(self.column.reshape(-1), weights=by_camera.reshape(-1), minlength=self.size)
+        result = np.zeros(self.size)
+        np.add.at(result, self.column, by_camera)
+        return result
 
     def unfold(self, step: Array) -> Array:
         """(cameras, slots) of a step of the reduced system."""

@@ -11,7 +11,6 @@ from initfree.upgrade.dual_quadric import (
     W12,
     W22,
     DualQuadric,
-    factor,
     solve_dual_quadric,
     whitened,
 )
@@ -20,7 +19,8 @@ from initfree.upgrade.refined import refine_quadric
 
 # ω_i ~ I, symmetric in the three axes.
 _CONSTRAINTS = np.stack([W00 - W11, W00 - W22, W11 - W22, 2.0 * W01, 2.0 * W02, 2.0 * W12])
-_ROUNDS = 8
+_L1_ROUNDS = 12
+_CAUCHY_ROUNDS = 6
 _REFINED = 3
 """local minima of the search that are refined, one focal length a camera"""
 _FOCALS = np.geomspace(0.3, 6.0, 60)
@@ -34,7 +34,7 @@ def calibrated(scene: Projective) -> Metric:
     """
     if scene.calibrated:
         quadric = calibrated_quadric(scene.P)
-        return metric_from_quadric(scene, factor(quadric.omega), np.ones(len(scene.P)), quadric.singular_values)
+        return metric_from_quadric(scene, quadric.Q, np.ones(len(scene.P)), quadric.singular_values)
     return min((_refined_from(scene, f) for f in _best_focals(scene)), key=_misfit)
 
 
@@ -43,14 +43,14 @@ def _best_focals(scene: Projective) -> list[float]:
     misfits = []
     for f in _FOCALS:
         quadric = calibrated_quadric(scene.P / np.array([f, f, 1.0])[:, None])
-        misfits.append(_misfit(metric_from_quadric(scene, factor(quadric.omega), np.full(len(scene.P), f))))
+        misfits.append(_misfit(metric_from_quadric(scene, quadric.Q, np.full(len(scene.P), f))))
     minima = [k for k in range(len(misfits)) if misfits[k] == min(misfits[max(k - 3, 0) : k + 4])]
     return [float(_FOCALS[k]) for k in sorted(minima, key=lambda k: misfits[k])[:_REFINED]]
 
 
 def _refined_from(scene: Projective, f: float) -> Metric:
     quadric = calibrated_quadric(scene.P / np.array([f, f, 1.0])[:, None])
-    Q, focal = refine_quadric(scene.P, factor(quadric.omega), np.full(len(scene.P), f))
+    Q, focal = refine_quadric(scene.P, quadric.Q, np.full(len(scene.P), f))
     return metric_from_quadric(scene, Q, focal, quadric.singular_values)
 
 
@@ -66,12 +66,19 @@ def calibrated_quadric(P: Array) -> DualQuadric:
     """Ω* of calibrated cameras: whitened, weights 1/trace(ω_i), Cauchy over cameras so that a bad one is ignored."""
     P, G = whitened(P)
 
+    rounds = 0
+
     def reweight(omega: Array, residual: Array) -> Array:
+        nonlocal rounds
+        rounds += 1
         trace = np.abs(omega[:, [0, 3, 5]].sum(axis=1))
         weight = 1.0 / np.maximum(trace, 1e-3 * np.median(trace))
         relative = residual * weight
+        if rounds <= _L1_ROUNDS:
+            # Least absolute residuals first: from a start that a bad camera has spoilt, Cauchy would not recover.
+            return weight / np.sqrt(np.maximum(relative, 1e-3 * float(np.median(relative)) + 1e-12))
         scale = max(3.0 * 1.4826 * float(np.median(relative)), 1e-12)
         return weight / np.sqrt(1.0 + (relative / scale) ** 2)
 
-    quadric = solve_dual_quadric(P, _CONSTRAINTS, reweight, _ROUNDS)
-    return DualQuadric(G @ quadric.omega @ G.T, quadric.singular_values)
+    quadric = solve_dual_quadric(P, _CONSTRAINTS, reweight, _L1_ROUNDS + _CAUCHY_ROUNDS)
+    return DualQuadric(G @ quadric.Q, quadric.singular_values)

@@ -7,7 +7,8 @@ import numpy as np
 from initfree.arrays import Array
 from initfree.projective import whitening
 
-# Symmetric 4x4 as ten numbers, symmetric 3x3 as six.
+# Symmetric 4x4 as ten numbers, symmetric 3x3 as six. Off-diagonal entries of Ω* carry sqrt(2), so that |q| = |Ω*|_F = 1
+# is the same condition in every rotated frame.
 _PAIRS4 = [(a, b) for a in range(4) for b in range(a, 4)]
 _PAIRS3 = [(a, b) for a in range(3) for b in range(a, 3)]
 W00, W01, W02, W11, W12, W22 = np.eye(6)
@@ -18,8 +19,8 @@ W00, W01, W02, W11, W12, W22 = np.eye(6)
 class DualQuadric:
     """Ω* in the frame of the cameras that it was solved for, and how well these cameras fix it."""
 
-    omega: Array
-    """(4, 4), scaled so that most cameras have positive ω22"""
+    Q: Array
+    """(4, 3): Ω* = QQ', rank 3 and positive semidefinite"""
     singular_values: Array
     """of the last linear system, descending, largest = 1; the last is the residual"""
 
@@ -30,11 +31,14 @@ class DualQuadric:
 
 
 def image_of_quadric(P: Array) -> Array:
-    """(cameras, 6, 10): ω_i = C_i Ω*, both as their distinct entries."""
+    """(cameras, 6, 10): ω_i = C_i q, q the distinct entries of Ω* with its off-diagonal ones times sqrt(2)."""
     C = np.empty((len(P), 6, 10))
     for row, (r, s) in enumerate(_PAIRS3):
         for column, (a, b) in enumerate(_PAIRS4):
-            C[:, row, column] = P[:, r, a] * P[:, s, b] + (P[:, r, b] * P[:, s, a] if a != b else 0.0)
+            if a == b:
+                C[:, row, column] = P[:, r, a] * P[:, s, a]
+            else:
+                C[:, row, column] = (P[:, r, a] * P[:, s, b] + P[:, r, b] * P[:, s, a]) / np.sqrt(2.0)
     return C
 
 
@@ -59,12 +63,12 @@ def solve_dual_quadric(P: Array, constraints: Array, reweight, rounds: int) -> D
         weight = reweight(omega_images, np.linalg.norm(L @ q, axis=1))
     omega = np.empty((4, 4))
     for value, (a, b) in zip(q, _PAIRS4, strict=True):
-        omega[a, b] = omega[b, a] = value
-    return DualQuadric(omega, s / max(s[0], 1e-300))
+        omega[a, b] = omega[b, a] = value if a == b else value / np.sqrt(2.0)
+    return DualQuadric(_factor(omega), s / max(s[0], 1e-300))
 
 
-def factor(omega: Array) -> Array:
-    """Q (4x3) with Ω* ~ QQ': the three largest eigenpairs, so rank 3 and positive semidefinite."""
+def _factor(omega: Array) -> Array:
+    """Q (4x3) with Ω* ~ QQ': the three largest eigenpairs, in the frame of the solve, because truncation depends on it."""
     values, vectors = np.linalg.eigh(omega)
     return vectors[:, :0:-1] * np.sqrt(np.maximum(values[:0:-1], 1e-12 * abs(values[-1])))
 

@@ -11,7 +11,6 @@ from initfree.upgrade.dual_quadric import (
     W12,
     W22,
     DualQuadric,
-    factor,
     solve_dual_quadric,
     whitened,
 )
@@ -47,10 +46,10 @@ def linear_quadric(scene: Projective) -> DualQuadric:
         return 1.0 / np.maximum(third, 1e-3 * np.median(third))
 
     quadric = solve_dual_quadric(P, _CONSTRAINTS, reweight, _ROUNDS)
-    return DualQuadric(G @ quadric.omega @ G.T, quadric.singular_values)
+    return DualQuadric(G @ quadric.Q, quadric.singular_values)
 
 
 def linear(scene: Projective) -> Metric:
     """Six weighted constraints a camera; rank 3 enforced."""
     quadric = linear_quadric(scene)
-    return metric_from_quadric(scene, factor(quadric.omega), None, quadric.singular_values)
+    return metric_from_quadric(scene, quadric.Q, None, quadric.singular_values)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from initfree.upgrade.dual_quadric import W00, W01, W02, W11, W12, factor, solve_dual_quadric
+from initfree.upgrade.dual_quadric import W00, W01, W02, W11, W12, solve_dual_quadric
 from initfree.upgrade.metric import Metric, Projective, metric_from_quadric
 
 _CONSTRAINTS = np.stack([W00 - W11, W01, W02, W12])
@@ -15,4 +15,4 @@ def linear1997(scene: Projective) -> Metric:
     O the system is degenerate, because P_i O ~ e3 puts OO' in its null space.
     """
     quadric = solve_dual_quadric(scene.P, _CONSTRAINTS, lambda omega, _: np.ones(len(omega)), rounds=1)
-    return metric_from_quadric(scene, factor(quadric.omega), None, quadric.singular_values)
+    return metric_from_quadric(scene, quadric.Q, None, quadric.singular_values)

@@ -3,10 +3,8 @@
 from typing import Any
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from initfree.arrays import Array
-from initfree.upgrade.dual_quadric import factor
 from initfree.upgrade.linear import expected_focal, linear_quadric
 from initfree.upgrade.metric import Metric, Projective, metric_from_quadric
 
@@ -20,9 +18,9 @@ _I, _J = np.triu_indices(3)
 def refined(scene: Projective) -> Metric:
     """The linear Ω*, refined."""
     quadric = linear_quadric(scene)
-    start = metric_from_quadric(scene, factor(quadric.omega), None, quadric.singular_values)
+    start = metric_from_quadric(scene, quadric.Q, None, quadric.singular_values)
     f0 = expected_focal(scene)
-    Q, focal = refine_quadric(scene.P, factor(quadric.omega), np.clip(start.focal, f0 / 5.0, f0 * 5.0))
+    Q, focal = refine_quadric(scene.P, quadric.Q, np.clip(start.focal, f0 / 5.0, f0 * 5.0))
     return metric_from_quadric(scene, Q, focal, quadric.singular_values)
 
 
@@ -31,6 +29,9 @@ def refine_quadric(P: Array, Q: Array, focal: Array) -> tuple[Array, Array]:
 
     Q enters up to a rotation, which the normalisation leaves free; least squares tolerates it.
     """
+    # A slow import that known intrinsics, the common case, do without.
+    from scipy.optimize import least_squares
+
     m = len(P)
     P = P / np.linalg.norm(P, axis=(1, 2), keepdims=True)
     f0 = float(np.median(focal))

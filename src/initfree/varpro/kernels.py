@@ -186,9 +186,10 @@ def assemble(ptr, cam, pair, S, anchor, g, weight, P, X, homogeneous, damping, b
         δ_ab w_a S_a + Z_a (K - (w_a + w_b) I) Z_b',    which is  δ_ab S_a - Z_a Z_b'  for w = 1,
 
     times X X', and the gradient is  (w_a γ_a - Z_a M h) ⊗ X  with  h = sum_a w_a (P_a N)' γ_a.
-    h vanishes at v* of the unweighted problem. `damping` adds damping * trace(V_j)/3 to V_j's diagonal, and to
-    nothing else; VarPro leaves its landmarks undamped. The return value is 1/2 sum_j h' V_j^-1 h: what the
-    landmarks alone gain at fixed cameras (zero for projected residuals, whose landmarks are at v* already).
+    h vanishes at v* of the unweighted problem. `damping` adds damping * trace(V_j)/3 to V_j's diagonal and to nothing else;
+    VarPro leaves its landmarks undamped (weights and damping do not go together). The return value is
+    1/2 sum_j h' V_j^-1 h: what the landmarks alone gain at fixed cameras, zero for projected residuals, whose landmarks are
+    at v* already.
     """
     weighted = weight.size > 0
     longest = 0
@@ -249,7 +250,6 @@ def assemble(ptr, cam, pair, S, anchor, g, weight, P, X, homogeneous, damping, b
         shift = damping * (V[0, 0] + V[1, 1] + V[2, 2]) / 3.0
         for r in range(3):
             V[r, r] += shift
-            K[r, r] += shift
             for c in range(r):
                 V[c, r] = V[r, c]
                 K[c, r] = K[r, c]
@@ -346,7 +346,9 @@ def scatter(pairs, blocks, H):
 
 @kernel()
 def back_substitute(ptr, cam, S, anchor, g, P, X, homogeneous, damping, step, moved):
-    """Landmarks after the joint step that moves the cameras by `step`.
+    """Landmarks after the joint step that moves the cameras by `step`; returns 1/2 sum_j shift_j |δ_j|².
+
+    The return value is what the damped reduced system leaves out of the undamped quadratic's decrease.
 
     δ_j = -V_j^-1 (h_j + sum_i T_ij' step_i X_j), X_j <- X_j + N_j δ_j, back on the unit sphere if homogeneous.
     """
@@ -354,6 +356,7 @@ def back_substitute(ptr, cam, S, anchor, g, P, X, homogeneous, damping, step, mo
     V = np.empty((3, 3))
     M = np.empty((3, 3))
     B = np.empty((3, 3))
+    damping_gain = 0.0
     for j in range(ptr.size - 1):
         x0, x1, x2, x3 = X[j, 0], X[j, 1], X[j, 2], X[j, 3]
         _landmark_basis(X, j, homogeneous, N)
@@ -396,6 +399,7 @@ def back_substitute(ptr, cam, S, anchor, g, P, X, homogeneous, damping, step, mo
         d0 = -(M[0, 0] * u0 + M[1, 0] * u1 + M[2, 0] * u2)
         d1 = -(M[0, 1] * u0 + M[1, 1] * u1 + M[2, 1] * u2)
         d2 = -(M[0, 2] * u0 + M[1, 2] * u1 + M[2, 2] * u2)
+        damping_gain += 0.5 * shift * (d0 * d0 + d1 * d1 + d2 * d2)
         norm = 0.0
         for k in range(4):
             moved[j, k] = X[j, k] + N[k, 0] * d0 + N[k, 1] * d1 + N[k, 2] * d2
@@ -404,3 +408,4 @@ def back_substitute(ptr, cam, S, anchor, g, P, X, homogeneous, damping, step, mo
             norm = 1.0 / np.sqrt(norm)
             for k in range(4):
                 moved[j, k] *= norm
+    return damping_gain

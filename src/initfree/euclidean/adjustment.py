@@ -4,14 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import get_lapack_funcs
 
 from initfree.arrays import Array, Index, Tracks
 from initfree.errors import InputError
 from initfree.euclidean import kernels
-from initfree.euclidean.state import FreeIntrinsics, MetricState, Parameters
+from initfree.euclidean.state import POSES_ONLY, FreeIntrinsics, MetricState, Parameters
+from initfree.euclidean.triangulation import triangulate
 from initfree.losses import Cauchy, LeastSquares, Loss
+from initfree.upgrade.metric import Metric
 from initfree.varpro.levenberg_marquardt import Convergence, LMConfig, OnIteration, minimise
+
+_WIDE = 1000.0
+"""pixels: a scale at which Cauchy is least squares for all but points that are nowhere near"""
+_potrf, _potrs = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class EuclideanAdjustment:
         pixels: Array,
         state: MetricState,
         *,
-        free: FreeIntrinsics = FreeIntrinsics(),
+        free: FreeIntrinsics = POSES_ONLY,
         groups: Index | None = None,
         weight: Array | None = None,
         cheirality: bool = True,
@@ -72,7 +78,7 @@ class EuclideanAdjustment:
         """Weighted squared residuals."""
         squared = np.empty(self._tracks.observations)
         t = self._tracks
-        kernels.squared_residuals(t.ptr, t.cam, *state.cameras, state.xyz, *self._image, squared)
+        kernels.squared_residuals(t.ptr, t.cam, state.cameras, state.xyz, self._image, squared)
         return self._weight * squared
 
     def _cost(self, state: MetricState, squared: Array) -> float:
@@ -87,20 +93,18 @@ class EuclideanAdjustment:
 
     def attempt(self, damping: float) -> _Trial | None:
         t, state, p = self._tracks, self.state, self._parameters
-        model = (p.slots, *state.cameras, state.xyz, *self._image[:2], self._irls, self._image[2], damping)
-        gain = kernels.assemble(
-            t.ptr, t.cam, self._pair, *model, self._blocks, self._diagonal, self._gradient
-        )
+        model = (p.slots, state.cameras, state.xyz, self._image, self._irls, damping)
+        gain = kernels.assemble(t.ptr, t.cam, self._pair, *model, self._blocks, self._diagonal, self._gradient)
         kernels.scatter(self._pairs, p.column, self._blocks, self._H)
         gradient = p.fold(self._gradient) + p.prior * p.intrinsics(state, self._reference)
         diagonal = p.fold(self._diagonal) + p.prior
         # A camera whose observations are all switched off stays where it is.
         shift = damping * np.where(diagonal > 0.0, diagonal, 1.0)
         self._H.flat[:: p.size + 1] += shift + p.prior
-        factor, info = lapack.dpotrf(self._H.T, lower=1, clean=0, overwrite_a=1)
+        factor, info = _potrf(self._H.T, lower=1, clean=0, overwrite_a=1)
         if info != 0:
             return None
-        step, info = lapack.dpotrs(factor, -gradient, lower=1)
+        step, info = _potrs(factor, -gradient, lower=1)
         if info != 0 or not np.all(np.isfinite(step)):
             return None
         by_slot = p.unfold(step)
@@ -122,7 +126,7 @@ class EuclideanAdjustment:
     def squared_residuals(self) -> Array:
         """|r|² of every observation in pixels², without loss and weight."""
         squared, t = np.empty(self._tracks.observations), self._tracks
-        kernels.squared_residuals(t.ptr, t.cam, *self.state.cameras, self.state.xyz, *self._image, squared)
+        kernels.squared_residuals(t.ptr, t.cam, self.state.cameras, self.state.xyz, self._image, squared)
         return squared
 
     def minimise(
@@ -173,3 +177,64 @@ def _with_shared_intrinsics(state: MetricState, groups: Index, free: FreeIntrins
         mean = [np.bincount(group, weights=k)[group] / size[group] for k in radial.T]
         radial = np.stack(mean, axis=1)
     return replace(state, focal=focal, radial=radial)
+
+
+@dataclass(frozen=True)
+class AdjustConfig:
+    """The Euclidean end of the pipeline."""
+
+    free: FreeIntrinsics = POSES_ONLY
+    scales: tuple[float, ...] = (50.0, 10.0, 4.0)
+    """scales of the Cauchy loss in pixels, wide to narrow"""
+    least_squares: bool = False
+    """end with least squares over all observations"""
+    cheirality: bool = True
+    """whether landmarks must end in front of their cameras; if not, a last round of least squares lets them pass behind
+    (how BAL's costs are counted)"""
+    max_iterations: int = 100
+    """most attempted steps at each scale"""
+    tolerance: float = 1e-10
+    """the last scale ends when a step lowers the cost by less than this share"""
+
+    def __post_init__(self) -> None:
+        if not self.scales or not all(scale > 0.0 for scale in self.scales):
+            raise InputError(f"the scales of the adjustment are {self.scales}; expected positive numbers of pixels")
+
+
+DEFAULT = AdjustConfig()
+
+
+def adjust(
+    tracks: Tracks,
+    m: Array,
+    pixels: Array,
+    metric: Metric,
+    config: AdjustConfig = DEFAULT,
+    *,
+    radial: Array | None = None,
+    groups: Index | None = None,
+    weight: Array | None = None,
+    on_iteration: OnIteration | None = None,
+) -> tuple[Metric, Array, Convergence]:
+    """Re-triangulate and adjust at each scale in turn; the metric reconstruction, its k1, k2 and the history.
+
+    Never least squares first: a single point near infinity would outweigh all others.
+    """
+    state = MetricState.from_metric(metric, radial)
+    limits = LMConfig(config.max_iterations, config.tolerance)
+    rounds: list[tuple[Loss, bool]] = [(Cauchy(scale), True) for scale in config.scales]
+    if config.least_squares or not config.cheirality:
+        rounds.append((LeastSquares(), True))
+    if not config.cheirality:
+        rounds.append((LeastSquares(), False))
+    parts = []
+    for k, (loss, cheirality) in enumerate(rounds):
+        scale = loss.scale if isinstance(loss, Cauchy) else _WIDE
+        xyz, _ = triangulate(tracks, m, pixels, *state.cameras, state.xyz, weight=weight, scale=scale, cheirality=cheirality)
+        stage = EuclideanAdjustment(
+            tracks, m, pixels, replace(state, xyz=xyz),
+            free=config.free, groups=groups, weight=weight, cheirality=cheirality,
+        )  # fmt: skip
+        parts.append(stage.minimise(limits if k == len(rounds) - 1 else coarse(limits), loss, on_iteration))
+        state = stage.state
+    return state.to_metric(metric, tracks), state.radial, joined(parts)

@@ -1,0 +1,5 @@
+"""`python -m initfree`."""
+
+from initfree.cli import main
+
+main()

@@ -1,0 +1,57 @@
+"""Cameras anew, from landmarks that the others agree on."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pycolmap
+from numpy.typing import NDArray
+
+from initfree.arrays import Array, Index, Tracks
+from initfree.euclidean.state import MetricState
+from initfree.euclidean.triangulation import Status, triangulate
+
+MIN_INLIERS = 8
+"""Four points leave the pose of a calibrated camera unique; as many again that agree make it believable."""
+
+
+def resect(
+    tracks: Tracks,
+    m: Array,
+    pixels: Array,
+    state: MetricState,
+    cameras: Index | Sequence[int],
+    *,
+    weight: Array | None = None,
+    max_error: float = 4.0,
+    seed: int = 0,
+) -> tuple[MetricState, NDArray[np.bool_]]:
+    """New poses for `cameras` (pycolmap's P3P in LO-RANSAC at `max_error` pixels, refined); the rest stays.
+
+    Landmarks are first triangulated from the other cameras alone. Returns the state with new poses and landmarks, and
+    for each of `cameras` whether it got a pose: at least `MIN_INLIERS` landmarks agree with it.
+    """
+    weight = np.ones(tracks.observations) if weight is None else weight
+    trusted = np.where(np.isin(tracks.cam, cameras), 0.0, weight)
+    xyz, status = triangulate(tracks, m, pixels, *state.cameras, state.xyz, weight=trusted, scale=max_error)
+    R, t = state.R.copy(), state.t.copy()
+    found = np.zeros(len(cameras), dtype=bool)
+    usable = (status == Status.FOUND)[tracks.landmark] & (weight > 0.0)
+    for n, k in enumerate(cameras):
+        seen = np.flatnonzero(usable & (tracks.cam == k))
+        if len(seen) < MIN_INLIERS:
+            continue
+        # COLMAP's RADIAL is f π (1 + k1 n + k2 n²) too; its unit is the pixel, so that max_error is one as well.
+        unit = float(pixels[seen].mean())
+        camera = pycolmap.Camera(
+            model="RADIAL", width=1, height=1, params=[unit * state.focal[k], 0.0, 0.0, *state.radial[k]]
+        )
+        options = pycolmap.AbsolutePoseEstimationOptions()
+        options.ransac.max_error = max_error
+        options.ransac.random_seed = seed
+        pose = pycolmap.estimate_and_refine_absolute_pose(unit * m[seen], xyz[tracks.landmark[seen]], camera, options)
+        if pose is not None and pose["num_inliers"] >= MIN_INLIERS:
+            matrix = pose["cam_from_world"].matrix()
+            R[k], t[k] = matrix[:, :3], matrix[:, 3]
+            found[n] = True
+    return replace(state, R=R, t=t, xyz=xyz), found

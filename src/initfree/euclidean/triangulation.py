@@ -1,0 +1,286 @@
+"""All landmarks anew, for fixed metric cameras, robustly: the best of several starts for each."""
+
+from enum import IntEnum
+
+import numpy as np
+
+from initfree.arrays import Array, Index, Tracks
+from initfree.euclidean.kernels import PARAMETERS, WORST, accumulate, damp, linearise, residual
+from initfree.varpro.kernels import _whitening, kernel
+
+MAX_PAIRS = 15
+"""Pairs of rays tried for a landmark: all of them up to six observations."""
+_REFINED = 3
+"""Best starts that are refined."""
+_STEPS = 6
+_LAST_STEPS = 20
+_TOLERANCE = 1e-10
+_PARALLEL = 1e-14
+"""Damping of the point closest to rays, so that parallel ones have a far point and not a division by zero."""
+_FAR = (20.0, 1000.0)
+"""Far starts, in units of the widest baseline of the track."""
+
+
+class Status(IntEnum):
+    """What became of a landmark."""
+
+    FOUND = 0
+    """in front of all its cameras"""
+    BEHIND = 1
+    """no start had a lower cost in front of all its cameras: a wrong match, or a wrong camera"""
+    UNSEEN = 2
+    """fewer than two observations; left where it was"""
+
+
+def triangulate(
+    tracks: Tracks,
+    m: Array,
+    pixels: Array,
+    R: Array,
+    t: Array,
+    focal: Array,
+    radial: Array,
+    xyz: Array | None = None,
+    *,
+    weight: Array | None = None,
+    scale: float = 4.0,
+    cheirality: bool = True,
+) -> tuple[Array, Index]:
+    """Landmarks (landmarks, 3) that minimise sum ρ(w |r|²), ρ the Cauchy loss of `scale` pixels, and the `Status` of each.
+
+    Starts: the current position `xyz`; the point closest to all rays; the points closest to two rays (each ray with the
+    one at the widest angle to it; all pairs in short tracks), which one wrong match cannot all spoil; two far points on
+    the mean ray. The three of lowest cost, and the current position, are refined by damped Gauss-Newton steps.
+    An observation behind its camera has the worst error there is, so positive depths win where they can; without
+    `cheirality` it projects like any other.
+    """
+    weight = np.ones(tracks.observations) if weight is None else np.asarray(weight, dtype=np.float64)
+    current = np.full((tracks.landmarks, 3), np.nan) if xyz is None else xyz
+    rays = np.empty((tracks.observations, 3))
+    _rays(tracks.cam, m, R, focal, radial, rays)
+    centres = -(R.transpose(0, 2, 1) @ t[:, :, None])[:, :, 0]
+    result = np.array(current, dtype=np.float64, order="C")
+    status = np.empty(tracks.landmarks, dtype=np.int64)
+    cameras, image = (R, t, focal, radial), (m, pixels, cheirality)
+    _triangulate(tracks.ptr, tracks.cam, cameras, image, weight, scale, rays, centres, result, status)
+    return result, status
+
+
+@kernel()
+def _rays(cam, m, R, focal, radial, rays):
+    """Unit vectors in the world: undistort by Newton on the radius, ρ (1 + k1 ρ² + k2 ρ⁴) = |m|/f, and rotate."""
+    for a in range(cam.size):
+        k = cam[a]
+        x, y = m[a, 0] / focal[k], m[a, 1] / focal[k]
+        distorted = np.sqrt(x * x + y * y)
+        rho = distorted
+        k1, k2 = radial[k, 0], radial[k, 1]
+        if k1 != 0.0 or k2 != 0.0:
+            for _ in range(10):
+                n = rho * rho
+                slope = 1.0 + n * (3.0 * k1 + n * 5.0 * k2)
+                # Beyond the fold of the polynomial there is no ray; its edge is the closest.
+                if slope < 0.1:
+                    rho *= 0.9
+                    continue
+                rho = max(rho - (rho * (1.0 + n * (k1 + n * k2)) - distorted) / slope, 0.0)
+            if distorted > 0.0:
+                x *= rho / distorted
+                y *= rho / distorted
+        norm = 1.0 / np.sqrt(x * x + y * y + 1.0)
+        for e in range(3):
+            rays[a, e] = (R[k, 0, e] * x + R[k, 1, e] * y + R[k, 2, e]) * norm
+
+
+@kernel()
+def _cost(start, stop, cam, cameras, image, weight, scale, X, n):
+    """1/2 c² sum log(1 + w |r|²/c²) of one landmark at X[n], and how many of its observations have the worst error."""
+    R, t, focal, radial = cameras
+    m, pixels, cheirality = image
+    total = 0.0
+    worst = 0
+    c2 = scale * scale
+    for a in range(start, stop):
+        if weight[a] == 0.0:
+            continue
+        k = cam[a]
+        x = R[k, 0, 0] * X[n, 0] + R[k, 0, 1] * X[n, 1] + R[k, 0, 2] * X[n, 2] + t[k, 0]
+        y = R[k, 1, 0] * X[n, 0] + R[k, 1, 1] * X[n, 1] + R[k, 1, 2] * X[n, 2] + t[k, 1]
+        z = R[k, 2, 0] * X[n, 0] + R[k, 2, 1] * X[n, 1] + R[k, 2, 2] * X[n, 2] + t[k, 2]
+        p0, p1 = pixels[a, 0], pixels[a, 1]
+        valid, r0, r1 = residual(x, y, z, focal[k], radial[k, 0], radial[k, 1], m[a, 0], m[a, 1], p0, p1, cheirality)
+        squared = r0 * r0 + r1 * r1
+        if not valid:
+            squared = 0.5 * WORST * WORST * (p0 * p0 + p1 * p1)
+            worst += 1
+        total += np.log1p(weight[a] * squared / c2)
+    return 0.5 * c2 * total, worst
+
+
+@kernel()
+def _closest(rays, centres, cam, first, last, stride, weight, V, M, h, X, n):
+    """The point with the least sum of squared distances to the rays first, first + stride, ... last."""
+    V[:, :] = 0.0
+    h[:] = 0.0
+    for a in range(first, last + 1, stride):
+        if weight[a] == 0.0:
+            continue
+        k = cam[a]
+        along = rays[a, 0] * centres[k, 0] + rays[a, 1] * centres[k, 1] + rays[a, 2] * centres[k, 2]
+        for e in range(3):
+            h[e] += centres[k, e] - along * rays[a, e]
+            V[e, e] += 1.0
+            for f in range(e + 1):
+                V[e, f] -= rays[a, e] * rays[a, f]
+    damp(V, _PARALLEL)
+    _whitening(V, M)
+    u0 = M[0, 0] * h[0] + M[0, 1] * h[1] + M[0, 2] * h[2]
+    u1 = M[1, 0] * h[0] + M[1, 1] * h[1] + M[1, 2] * h[2]
+    u2 = M[2, 0] * h[0] + M[2, 1] * h[1] + M[2, 2] * h[2]
+    for e in range(3):
+        X[n, e] = M[0, e] * u0 + M[1, e] * u1 + M[2, e] * u2
+
+
+@kernel()
+def _gauss_newton(start, stop, cam, cameras, image, weight, scale, steps, cost, scratch, X, n):
+    """Damped Gauss-Newton steps on landmark X[n] with Cauchy weights; returns its cost."""
+    V, M, J, B, r, h, Y = scratch
+    damping = 1e-6
+    c2 = scale * scale
+    for _ in range(steps):
+        V[:, :] = 0.0
+        h[:] = 0.0
+        for a in range(start, stop):
+            if weight[a] == 0.0:
+                continue
+            linearise(a, cam[a], n, cameras, X, image, np.sqrt(weight[a]), 0, J, B, r)
+            root = np.sqrt(1.0 / (1.0 + (r[0, 0] * r[0, 0] + r[0, 1] * r[0, 1]) / c2))
+            for row in range(2):
+                r[0, row] *= root
+                for e in range(3):
+                    B[0, row, e] *= root
+            accumulate(B, r, 0, V, h)
+        damp(V, damping)
+        _whitening(V, M)
+        u0 = M[0, 0] * h[0] + M[0, 1] * h[1] + M[0, 2] * h[2]
+        u1 = M[1, 0] * h[0] + M[1, 1] * h[1] + M[1, 2] * h[2]
+        u2 = M[2, 0] * h[0] + M[2, 1] * h[1] + M[2, 2] * h[2]
+        for e in range(3):
+            Y[0, e] = X[n, e] - (M[0, e] * u0 + M[1, e] * u1 + M[2, e] * u2)
+        trial, _ = _cost(start, stop, cam, cameras, image, weight, scale, Y, 0)
+        if trial < cost:
+            gained = cost - trial
+            for e in range(3):
+                X[n, e] = Y[0, e]
+            cost = trial
+            damping *= 0.1
+            if gained <= _TOLERANCE * cost:
+                break
+        else:
+            damping *= 100.0
+            if damping > 1.0:
+                break
+    return cost
+
+
+@kernel()
+def _triangulate(ptr, cam, cameras, image, weight, scale, rays, centres, xyz, status):
+    V = np.empty((3, 3))
+    M = np.empty((3, 3))
+    h = np.empty(3)
+    scratch = (V, M, np.empty((1, 2, PARAMETERS)), np.empty((1, 2, 3)), np.empty((1, 2)), h, np.empty((1, 3)))
+    starts = np.empty((MAX_PAIRS + 4, 3))
+    costs = np.empty(MAX_PAIRS + 4)
+    for j in range(ptr.size - 1):
+        start, stop = ptr[j], ptr[j + 1]
+        count = 0
+        for a in range(start, stop):
+            count += weight[a] > 0.0
+        if count < 2:
+            status[j] = 2
+            continue
+        for e in range(3):
+            starts[0, e] = xyz[j, e]
+        _closest(rays, centres, cam, start, stop - 1, 1, weight, V, M, h, starts, 1)
+        _far_points(start, stop, cam, rays, centres, weight, h, starts)
+        found = 4 + _pairs(start, stop, cam, rays, centres, weight, count, V, M, h, starts)
+        for n in range(found):
+            costs[n], _ = _cost(start, stop, cam, cameras, image, weight, scale, starts, n)
+            if not np.isfinite(starts[n, 0] + starts[n, 1] + starts[n, 2]):
+                costs[n] = np.inf
+        best = 0
+        lowest = np.inf
+        for turn in range(_REFINED + 1):
+            # The current position first, then the best of the others.
+            n = 0
+            if turn > 0:
+                for other in range(found):
+                    n = other if costs[other] < costs[n] else n
+            if costs[n] == np.inf:
+                continue
+            cost = _gauss_newton(start, stop, cam, cameras, image, weight, scale, _STEPS, costs[n], scratch, starts, n)
+            costs[n] = np.inf
+            if cost < lowest:
+                lowest = cost
+                best = n
+        if lowest < np.inf:
+            _gauss_newton(start, stop, cam, cameras, image, weight, scale, _LAST_STEPS, lowest, scratch, starts, best)
+            for e in range(3):
+                xyz[j, e] = starts[best, e]
+        _, worst = _cost(start, stop, cam, cameras, image, weight, scale, xyz, j)
+        status[j] = 1 if worst > 0 else 0
+
+
+@kernel()
+def _far_points(start, stop, cam, rays, centres, weight, mean, starts):
+    """starts[2], starts[3]: far along the mean ray, from the mean centre."""
+    starts[2:4] = 0.0
+    mean[:] = 0.0
+    total = 0.0
+    widest = 0.0
+    first = -1
+    for a in range(start, stop):
+        if weight[a] == 0.0:
+            continue
+        first = a if first < 0 else first
+        total += 1.0
+        distance = 0.0
+        for e in range(3):
+            mean[e] += rays[a, e]
+            starts[2, e] += centres[cam[a], e]
+            distance += (centres[cam[a], e] - centres[cam[first], e]) ** 2
+        widest = max(widest, np.sqrt(distance))
+    for e in range(3):
+        starts[2, e] /= total
+        starts[3, e] = starts[2, e] + _FAR[1] * widest * mean[e] / total
+        starts[2, e] += _FAR[0] * widest * mean[e] / total
+
+
+@kernel()
+def _pairs(start, stop, cam, rays, centres, weight, count, V, M, h, starts):
+    """starts[4:]: the points closest to two rays; returns their number."""
+    found = 0
+    everything = count * (count - 1) // 2 <= MAX_PAIRS
+    stride = max(1, (stop - start) // MAX_PAIRS)
+    for a in range(start, stop, 1 if everything else stride):
+        if weight[a] == 0.0:
+            continue
+        partner = -1
+        widest = 2.0
+        for b in range(start, stop):
+            if weight[b] == 0.0 or b == a:
+                continue
+            if everything:
+                if b > a:
+                    _closest(rays, centres, cam, a, b, b - a, weight, V, M, h, starts, 4 + found)
+                    found += 1
+                continue
+            cosine = rays[a, 0] * rays[b, 0] + rays[a, 1] * rays[b, 1] + rays[a, 2] * rays[b, 2]
+            if cosine < widest:
+                widest = cosine
+                partner = b
+        if not everything and partner >= 0 and found < MAX_PAIRS:
+            first, last = min(a, partner), max(a, partner)
+            _closest(rays, centres, cam, first, last, last - first, weight, V, M, h, starts, 4 + found)
+            found += 1
+    return found

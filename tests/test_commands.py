@@ -1,0 +1,234 @@
+"""The command line: files, exit codes, and one clear sentence for every kind of bad input."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pycolmap
+import pytest
+from models import to_bal, to_reconstruction
+from synthetic import ring
+
+from initfree.cli import main
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    directory = tmp_path_factory.mktemp("model")
+    to_reconstruction(ring(cameras=10, landmarks=150)).write_text(str(directory))
+    return directory
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main([str(a) for a in arguments])
+    return int(stop.value.code or 0)
+
+
+def fails(capsys, *arguments: object) -> str:
+    """Exit code 2, one line on stderr, nothing on stdout."""
+    assert run(*arguments) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith("initfree: error: ")
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+    assert out == ""
+    return err
+
+
+def test_solve_writes_a_model_and_run_json(tmp_path, model, capsys):
+    assert run("solve", model, "--output", tmp_path / "out", "--truth", model) == 0
+    assert "accepted" in capsys.readouterr().out
+    written = pycolmap.Reconstruction(str(tmp_path / "out" / "sparse" / "0"))
+    assert written.num_reg_images() == 10
+    report = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert report["metrics"]["after_upgrade"]["rotation_auc5"] == pytest.approx(100.0, abs=0.005)
+    assert report["metrics"]["before_upgrade"]["rotation_auc5"] < 50.0
+    assert [stage["name"] for stage in report["stages"]] == ["varpro", "refinement", "upgrade"]
+    refinement = report["stages"][1]
+    assert refinement["unit"] == "pixels"
+    assert refinement["mean_residual"] < 1e-6
+    assert len(refinement["history"]) == refinement["iterations"]
+    assert set(refinement["history"][0]) == {"cost", "damping", "step", "gain_ratio", "accepted", "seconds"}
+    assert report["configuration"]["alpha"] == 0.05
+    assert len(report["upgrade"]["singular_values"]) == 10
+    assert report["upgrade"]["positive_depths"] == 1.0
+    assert report["peak_rss_mib"] > 10.0
+    assert {"numpy", "numba", "pycolmap", "initfree", "python"} <= set(report["versions"])
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out"]
+
+
+def test_solve_again_replaces_its_files_and_keeps_others(tmp_path, model):
+    out = tmp_path / "out"
+    (out / "sparse" / "0").mkdir(parents=True)
+    (out / "sparse" / "0" / "old.bin").write_text("")
+    (out / "mine.txt").write_text("keep")
+    assert run("solve", model, "--output", out) == 0
+    assert not (out / "sparse" / "0" / "old.bin").exists()
+    assert (out / "mine.txt").read_text() == "keep"
+
+
+def test_not_accepted_is_exit_code_3_with_files(tmp_path, model, capsys):
+    assert run("solve", model, "--output", tmp_path, "--upgrade", "none") == 3
+    assert "not accepted: " in capsys.readouterr().out
+    assert (tmp_path / "sparse" / "0" / "points3D.bin").exists()
+
+
+def test_evaluate(model, capsys):
+    assert run("evaluate", model, model) == 0
+    assert "rotation AUC@5" in capsys.readouterr().out
+    assert run("evaluate", model, model, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["translation_auc20"] == pytest.approx(100.0)
+
+
+def test_rotations_from_truth(tmp_path, model, capsys):
+    flags = ("--formulation", "pose-rot", "--rotations", "truth")
+    assert "--truth" in fails(capsys, "solve", model, "--output", tmp_path / "out", *flags)
+    assert run("solve", model, "--output", tmp_path / "out", *flags, "--truth", model) == 0
+
+
+@pytest.mark.parametrize("command", [[], ["solve"], ["evaluate"]])
+def test_help(command, capsys):
+    assert run(*command, "--help") == 0
+    assert "initfree" in capsys.readouterr().out
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def with_nan_keypoint(model: Path, target: Path) -> Path:
+    target.mkdir()
+    for file in model.iterdir():
+        write(target / file.name, file.read_text())
+    lines = (target / "images.txt").read_text().splitlines()
+    index = next(k for k, line in enumerate(lines) if not line.startswith("#")) + 1
+    lines[index] = "nan " + lines[index].split(" ", 1)[1]
+    write(target / "images.txt", "\n".join(lines))
+    return target
+
+
+def only_cameras(count: int, points: bool = True) -> pycolmap.Reconstruction:
+    model = to_reconstruction(ring(cameras=10, landmarks=150))
+    for image_id in sorted(model.images)[count:]:
+        model.deregister_frame(model.images[image_id].frame_id)
+    if not points:
+        model.delete_all_points2D_and_points3D()
+    return model
+
+
+def test_bad_inputs(tmp_path, model, capsys):
+    out = tmp_path / "out"
+    solve = ("--output", out)
+    assert "does not exist" in fails(capsys, "solve", tmp_path / "missing", *solve)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "holds no model" in fails(capsys, "solve", empty, *solve)
+    assert "holds no model" in fails(capsys, "solve", write(tmp_path / "notes.md", "hello"), *solve)
+    broken = tmp_path / "broken"
+    for name in ("cameras.txt", "images.txt", "points3D.txt"):
+        write(broken / name, "hello world\n")
+    assert str(broken) in fails(capsys, "solve", broken, *solve)
+    message = fails(capsys, "solve", with_nan_keypoint(model, tmp_path / "nan"), *solve)
+    assert "images.txt" in message
+    assert "'nan'" in message
+    assert not out.exists()
+
+
+def test_problems_that_cannot_be_solved(tmp_path, capsys):
+    out = tmp_path / "out"
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    only_cameras(10, points=False).write_text(str(bare))
+    assert "no observations" in fails(capsys, "solve", bare, "--output", out)
+    for cameras, word in ((1, "image"), (2, "connected")):
+        directory = tmp_path / str(cameras)
+        directory.mkdir()
+        only_cameras(cameras).write_text(str(directory))
+        assert word in fails(capsys, "solve", directory, "--output", out)
+    assert not out.exists()
+
+
+def test_disconnected_and_underdetermined(tmp_path, capsys):
+    """Pairs of cameras that share nothing with others; and a chain of pairs with fewer equations than unknowns."""
+    pairs = "".join(f"{2 * p + c} {10 * p + j} {j}.5 {c - j}.25\n" for p in range(3) for j in range(10) for c in range(2))
+    cameras, points = "0\n" * 9 * 6, "0\n" * 3 * 30
+    bal = write(tmp_path / "pairs.txt", f"6 30 60\n{pairs}{cameras}{points}")
+    assert "connected" in fails(capsys, "solve", bal, "--output", tmp_path / "out")
+    chain = "".join(f"{p + c} {6 * p + j} {j}.5 {c - j}.25\n" for p in range(3) for j in range(6) for c in range(2))
+    bal = write(tmp_path / "chain.txt", f"4 18 36\n{chain}{'0 ' * 9 * 4}{'0 ' * 3 * 18}")
+    assert "unknowns" in fails(capsys, "solve", bal, "--output", tmp_path / "out", "--min-obs", 2)
+
+
+def test_bad_bal_files(tmp_path, capsys):
+    good = to_bal(ring(cameras=6, landmarks=40, min_observations=3))
+    out = ("--output", tmp_path / "out")
+    assert "numbers only" in fails(capsys, "solve", write(tmp_path / "a.txt", good.replace(" ", " x", 1)), *out)
+    assert "numbers; found" in fails(
+        capsys, "solve", write(tmp_path / "b.txt", good[: len(good) // 2].rsplit("\n", 1)[0]), *out
+    )
+    words = good.split("\n")
+    words[1] = words[1].rsplit(" ", 1)[0] + " nan"
+    assert "'nan'" in fails(capsys, "solve", write(tmp_path / "c.txt", "\n".join(words)), *out)
+    words[1] = "99 0 1.0 1.0"
+    assert "outside" in fails(capsys, "solve", write(tmp_path / "d.txt", "\n".join(words)), *out)
+    assert "begin with three counts" in fails(capsys, "solve", write(tmp_path / "e.txt", ""), *out)
+    (tmp_path / "f.bz2").write_bytes(b"not bzip2")
+    assert "cannot be read" in fails(capsys, "solve", tmp_path / "f.bz2", *out)
+
+
+@pytest.mark.parametrize(
+    ("flags", "word"),
+    [
+        (("--alpha", 1.5), "alpha"),
+        (("--formulation", "nose"), "pose-rot"),
+        (("--init", "guess"), "spectral"),
+        (("--min-obs", 1), "min-obs"),
+        (("--min-obs", 50), "min-obs"),
+        (("--seed", -1), "seed"),
+        (("--max-iterations", 0), "max-iterations"),
+        (("--loss", "cauchy", "--loss-scale", -1), "loss-scale"),
+        (("--truth", "missing"), "missing"),
+        (("--formulation", "pose-rot", "--intrinsics", "unknown"), "intrinsics"),
+    ],
+)
+def test_bad_options(tmp_path, model, capsys, flags, word):
+    assert word in fails(capsys, "solve", model, "--output", tmp_path / "out", *flags)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unwritable_output(tmp_path, model, capsys):
+    file = write(tmp_path / "file", "")
+    assert str(file) in fails(capsys, "solve", model, "--output", file)
+    assert "cannot write" in fails(capsys, "solve", model, "--output", file / "below")
+    if os.geteuid() != 0:
+        locked = tmp_path / "locked"
+        locked.mkdir(mode=0o500)
+        assert "cannot write" in fails(capsys, "solve", model, "--output", locked / "out")
+
+
+def test_nothing_half_written_when_the_solver_fails(tmp_path, model, monkeypatch):
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("our fault")
+
+    monkeypatch.setattr("initfree.commands.solve.solve_problem", broken)
+    with pytest.raises(RuntimeError, match="our fault"):
+        main(["solve", str(model), "--output", str(tmp_path / "out")])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_evaluate_without_common_images(tmp_path, model, capsys):
+    other = write(tmp_path / "other.txt", to_bal(ring(cameras=6, landmarks=40, min_observations=3)))
+    assert "share no image name" in fails(capsys, "evaluate", model, other)
+
+
+def test_same_seed_same_files(tmp_path, model):
+    points = []
+    for name in ("a", "b"):
+        run("solve", model, "--output", tmp_path / name, "--init", "normal", "--seed", 4)
+        points.append(pycolmap.Reconstruction(str(tmp_path / name / "sparse" / "0")).points3D)
+    a, b = (np.array([p[k].xyz for k in sorted(p)]) for p in points)
+    assert np.array_equal(a, b)

@@ -1,0 +1,138 @@
+"""Metric upgrades: exact on exact cameras, invariant to the projective frame where they claim to be."""
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+from synthetic import Scene, ring
+
+from initfree.metrics import evaluate_models
+from initfree.model import MetricModel
+from initfree.upgrade import Metric, Projective, upgrade
+from initfree.upgrade.dual_quadric import image_of_quadric
+from initfree.upgrade.refined import refine_quadric
+
+
+@pytest.fixture(scope="module")
+def scene() -> Scene:
+    """Cameras that do not all look at one point, or the uncalibrated upgrades would be degenerate."""
+    ring_ = ring(cameras=12, landmarks=80, min_observations=3)
+    wobble = Rotation.from_rotvec(np.random.default_rng(0).normal(scale=0.1, size=(12, 3))).as_matrix()
+    return Scene(ring_.tracks, ring_.m, wobble @ ring_.R, ring_.centres, ring_.landmarks, ring_.focal)
+
+
+def projective(scene: Scene, rng: np.random.Generator, *, focal: np.ndarray | None = None, noise: float = 0.0) -> Projective:
+    """The scene in a random projective frame, cameras and landmarks randomly scaled."""
+    P = np.concatenate([scene.R, -(scene.R @ scene.centres[:, :, None])], axis=2)
+    if focal is not None:
+        P = P * np.stack([focal, focal, np.ones_like(focal)], axis=1)[:, :, None]
+    H = rng.normal(size=(4, 4))
+    X = np.linalg.solve(H, np.column_stack([scene.landmarks, np.ones(len(scene.landmarks))]).T).T
+    P = P @ H
+    P = P / np.linalg.norm(P, axis=(1, 2), keepdims=True) + noise * rng.normal(size=P.shape)
+    return Projective(scene.tracks, P * rng.normal(size=(len(P), 1, 1)), X * rng.normal(size=(len(X), 1)), focal is None)
+
+
+def score(scene: Scene, metric: Metric):
+    names = tuple(str(k) for k in range(scene.tracks.cameras))
+    ids = np.arange(scene.tracks.landmarks)
+    truth = MetricModel(names, scene.R, -(scene.R @ scene.centres[:, :, None])[:, :, 0], ids, scene.landmarks)
+    return evaluate_models(MetricModel(names, metric.R, metric.t, ids, metric.xyz), truth)
+
+
+@pytest.mark.parametrize("name", ["linear1997", "linear", "calibrated", "refined", "selected"])
+@pytest.mark.parametrize("seed", range(3))
+def test_exact_calibrated_cameras(scene, name, seed):
+    metric = upgrade(name, projective(scene, np.random.default_rng(seed)))
+    metrics = score(scene, metric)
+    assert metrics.rotation_auc5 == pytest.approx(100.0, abs=1e-3)
+    assert metrics.translation_auc5 == pytest.approx(100.0, abs=1e-3)
+    assert metrics.landmark_rmse < 1e-5
+    assert metric.positive_depths == 1.0
+    assert np.allclose(metric.focal, 1.0, atol=1e-5)
+    assert metric.conditioning > 1e3
+    assert metric.anisotropy == pytest.approx(1.0, abs=1e-5)
+    assert np.allclose(np.linalg.det(metric.R), 1.0)
+
+
+@pytest.mark.parametrize("name", ["refined", "calibrated", "selected"])
+def test_unknown_focal_lengths_come_out(scene, name):
+    rng = np.random.default_rng(1)
+    focal = rng.uniform(1.1, 2.0, size=12)
+    metric = upgrade(name, projective(scene, rng, focal=focal))
+    assert np.allclose(metric.focal, focal, rtol=1e-3)
+    assert score(scene, metric).rotation_auc5 > 99.5
+
+
+@pytest.mark.parametrize("name", ["linear", "calibrated", "refined"])
+def test_noisy_cameras_in_any_frame_give_the_same_answer(scene, name):
+    """The same noisy cameras, moved to another projective frame and rescaled."""
+    rng = np.random.default_rng(2)
+    first = projective(scene, rng, noise=1e-4)
+    H = rng.normal(size=(4, 4))
+    scale = rng.normal(size=(12, 1, 1))
+    second = Projective(scene.tracks, first.P @ H * scale, np.linalg.solve(H, first.X.T).T, True)
+    a, b = upgrade(name, first), upgrade(name, second)
+    # One rotation of the world turns a into b.
+    G = a.R[0].T @ b.R[0]
+    assert np.abs(a.R @ G - b.R).max() < 1e-4
+
+
+def test_linear1997_depends_on_the_frame(scene):
+    """What is wrong with it, kept on record: the same noisy cameras in other projective frames give other answers."""
+    rng = np.random.default_rng(0)
+    first = projective(scene, rng, noise=1e-3)
+    spread = {}
+    for name in ("linear1997", "linear"):
+        scores = []
+        for _ in range(4):
+            H = rng.normal(size=(4, 4))
+            moved = Projective(scene.tracks, first.P @ H, np.linalg.solve(H, first.X.T).T, True)
+            scores.append(score(scene, upgrade(name, moved)).rotation_auc20)
+        spread[name] = np.ptp(scores)
+    assert spread["linear1997"] > 0.01
+    assert spread["linear"] < 1e-4
+
+
+def test_axes_through_one_point_are_degenerate_without_the_focal_length():
+    """Set 6's trap: P_i O ~ e3 for all cameras puts OO' in the null space; known focal lengths remove it."""
+    scene = ring(cameras=12, landmarks=80, min_observations=3)
+    aimed = projective(scene, np.random.default_rng(0))
+    assert upgrade("linear1997", aimed).conditioning < 1e6
+    assert upgrade("calibrated", aimed).conditioning > 1e6
+    assert score(scene, upgrade("calibrated", aimed)).rotation_auc5 == pytest.approx(100.0, abs=1e-3)
+
+
+def test_one_bad_camera_does_not_spoil_the_calibrated_upgrade(scene):
+    good = projective(scene, np.random.default_rng(0), noise=1e-6)
+    P = good.P.copy()
+    P[4] = np.random.default_rng(9).normal(size=(3, 4))
+    metrics = score(scene, upgrade("calibrated", Projective(scene.tracks, P, good.X, True)))
+    assert metrics.rotation_auc5 > 100.0 * 55 / 66 - 1.0
+
+
+def test_none_reads_metric_cameras_as_they_are(scene):
+    P = np.concatenate([scene.R, -(scene.R @ scene.centres[:, :, None])], axis=2)
+    X = np.column_stack([scene.landmarks, np.ones(len(scene.landmarks))])
+    metric = upgrade("none", Projective(scene.tracks, -2.0 * P, X, True))
+    assert score(scene, metric).rotation_auc5 == pytest.approx(100.0)
+    assert metric.singular_values == ()
+
+
+def test_image_of_quadric():
+    rng = np.random.default_rng(0)
+    P, A = rng.normal(size=(3, 3, 4)), rng.normal(size=(4, 4))
+    omega = A + A.T
+    expected = P @ omega @ P.transpose(0, 2, 1)
+    i, j = np.triu_indices(4)
+    got = image_of_quadric(P) @ (omega[i, j] * np.where(i == j, 1.0, np.sqrt(2.0)))
+    assert np.allclose(got, expected[:, *np.triu_indices(3)])
+
+
+def test_refinement_is_stationary_at_the_truth(scene):
+    focal = np.full(12, 1.4)
+    exact = projective(scene, np.random.default_rng(0), focal=focal)
+    start = upgrade("refined", exact)
+    assert start.quadric_residual < 1e-4
+    Q = np.linalg.lstsq(np.eye(4), np.random.default_rng(3).normal(size=(4, 3)), rcond=None)[0]
+    _, far = refine_quadric(exact.P, Q, focal)
+    assert np.isfinite(far).all()

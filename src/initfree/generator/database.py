@@ -11,7 +11,7 @@ from initfree.generator.dataset import Dataset
 
 EXHAUSTIVE = 200
 """Up to this many images every pair that shares a landmark is matched; beyond, only the strongest."""
-PARTNERS = 10
+PARTNERS = 8
 """Beyond EXHAUSTIVE images, each image is matched with the images that share most landmarks with it."""
 
 

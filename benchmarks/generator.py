@@ -135,6 +135,8 @@ def main() -> None:
         table.add_row("set1, COLMAP global mapper on database.db", global_mapper(first))
         survey = whole_command(["aerial", f"{place}/aerial", "database"])
         table.add_row("aerial, 1000 cameras, 200000 landmarks, everything but images", survey)
+        plain = whole_command(["aerial", f"{place}/survey", "none"])
+        table.add_row("aerial, without database.db", plain)
         table.add_row("Embree on the courthouse", rays())
         table.add_row("visibility against brute force", brute_force())
         if blender:

@@ -13,9 +13,7 @@ from initfree.generator.config import Blend, BlenderPath, LookAt
 from initfree.generator.render import render
 from initfree.generator.visibility import RayCaster
 
-needs_blender = pytest.mark.skipif(
-    not client.installed(), reason="Blender's Python module bpy is not set up (make blender)"
-)
+needs_blender = pytest.mark.skipif(not client.installed(), reason="Blender's Python module bpy is not set up (make blender)")
 
 SCENE = """
 import math, sys, bpy
@@ -98,9 +96,7 @@ def test_without_blender_the_error_says_what_to_do(monkeypatch, tmp_path):
     assert not (tmp_path / "out").exists()
     (tmp_path / "empty.blend").write_bytes(b"")
     with pytest.raises(InputError, match="initfree blender setup"):
-        generate(
-            Config("b", Blend("blend", tmp_path / "empty.blend"), trajectory=BlenderPath("blender", "Path"))
-        )
+        generate(Config("b", Blend("blend", tmp_path / "empty.blend"), trajectory=BlenderPath("blender", "Path")))
 
 
 def test_models_that_blender_cannot_render_are_refused():

@@ -28,16 +28,12 @@ def test_outliers_are_matches_between_real_keypoints():
     assert dataset.wrong.mean() == pytest.approx(0.1, abs=0.002)
     pairs = rows.image.astype(np.int64) * len(dataset.landmarks) + rows.landmark
     assert len(np.unique(pairs)) == len(rows)
-    assert np.array_equal(
-        np.sort(pairs), np.sort(truth.image.astype(np.int64) * len(dataset.landmarks) + truth.landmark)
-    )
+    assert np.array_equal(np.sort(pairs), np.sort(truth.image.astype(np.int64) * len(dataset.landmarks) + truth.landmark))
     # A wrong match is far from where the landmark really is.
     where = {(i, j): p for i, j, p in zip(truth.image, truth.landmark, truth.pixel, strict=True)}
     away = [
         np.linalg.norm(where[i, j] - p)
-        for i, j, p in zip(
-            rows.image[dataset.wrong], rows.landmark[dataset.wrong], rows.pixel[dataset.wrong], strict=True
-        )
+        for i, j, p in zip(rows.image[dataset.wrong], rows.landmark[dataset.wrong], rows.pixel[dataset.wrong], strict=True)
     ]
     assert np.median(away) > 50
 

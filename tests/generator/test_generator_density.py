@@ -76,17 +76,13 @@ def test_min_obs_holds():
 
 def test_cameras_are_topped_up_to_their_minimum():
     config = load("thin4")
-    config = dataclasses.replace(
-        config, density=dataclasses.replace(config.density, min_camera_observations=18)
-    )
+    config = dataclasses.replace(config, density=dataclasses.replace(config.density, min_camera_observations=18))
     assert generate(config, seed=0).observations.per_image(60).min() >= 18
 
 
 @pytest.mark.parametrize("density", [60.0, 2.5])
 def test_impossible_density(density):
-    with pytest.raises(
-        InputError, match=r"mean of .* is impossible: the minimum is 3 and 1\d\.\d\d are visible"
-    ):
+    with pytest.raises(InputError, match=r"mean of .* is impossible: the minimum is 3 and 1\d\.\d\d are visible"):
         generate("set1", density=density)
 
 

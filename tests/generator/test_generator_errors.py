@@ -52,9 +52,7 @@ def test_no_landmark_seen_three_times():
 
 
 def test_a_camera_that_sees_nothing():
-    lost = Rings(
-        "rings", 41, (Ring(110.0, 30.0), Ring(110.0, 3000.0)), look_at=LookAt(kind="point", point=(0, 0, 10))
-    )
+    lost = Rings("rings", 41, (Ring(110.0, 30.0), Ring(110.0, 3000.0)), look_at=LookAt(kind="point", point=(0, 0, 10)))
     with pytest.raises(InputError, match=r"camera \d+ sees 0 landmarks"):
         generate(Config("x", Courthouse(landmarks=50), trajectory=lost, visibility={"far": 1000.0}))
 
@@ -95,9 +93,7 @@ def test_bad_flags(flags, words):
 def test_the_command_writes_nothing_on_bad_input(tmp_path):
     with pytest.raises(InputError, match="impossible"):
         command("set1", output=tmp_path / "out", density=90.0)
-    with pytest.raises(
-        InputError, match="no preset or file set99; expected a TOML file or one of aerial, set1"
-    ):
+    with pytest.raises(InputError, match="no preset or file set99; expected a TOML file or one of aerial, set1"):
         command("set99", output=tmp_path / "out")
     with pytest.raises(InputError, match="--output"):
         command("set1")

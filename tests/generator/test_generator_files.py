@@ -7,7 +7,7 @@ import numpy as np
 import pycolmap
 import pytest
 
-from initfree.generator import generate, write
+from initfree.generator import database, generate, write
 
 DEGRADED = {
     "noise": 0.5,
@@ -116,12 +116,12 @@ def test_no_noisy_model_unless_asked(tmp_path):
 def test_database_holds_the_same_keypoints_and_matches(written):
     dataset, folder, _ = written
     noisy = pycolmap.Reconstruction(folder / "noisy/0")
-    with pycolmap.Database.open(folder / "database.db") as database:
-        assert database.num_images() == 24
-        for image in database.read_all_images():
+    with pycolmap.Database.open(folder / "database.db") as opened:
+        assert opened.num_images() == 24
+        for image in opened.read_all_images():
             given = np.array([point.xy for point in noisy.image(image.image_id).points2D])
-            assert np.allclose(database.read_keypoints(image.image_id)[:, :2], given, atol=1e-4)
-        pairs, matches = database.read_all_matches()
+            assert np.allclose(opened.read_keypoints(image.image_id)[:, :2], given, atol=1e-4)
+        pairs, matches = opened.read_all_matches()
         expected = dataset.noisy.covisibility(24, len(dataset.landmarks)).toarray()
         assert len(pairs) == np.count_nonzero(np.triu(expected, 1))
         for pair, found in zip(pairs, matches, strict=True):
@@ -131,13 +131,27 @@ def test_database_holds_the_same_keypoints_and_matches(written):
             assert all(a[int(i)].point3D_id == b[int(j)].point3D_id for i, j in found)
 
 
+def test_large_sets_match_each_image_with_its_strongest_partners(monkeypatch):
+    dataset = generate("set1", seed=0, points=500, density=6)
+    everything = set(database.pairs(dataset))
+    assert len(everything) > 600
+    monkeypatch.setattr(database, "EXHAUSTIVE", 20)
+    monkeypatch.setattr(database, "PARTNERS", 3)
+    chosen = database.pairs(dataset)
+    assert chosen == sorted(chosen)
+    assert set(chosen) < everything
+    counts = dataset.observations.covisibility(40, len(dataset.landmarks)).toarray()
+    np.fill_diagonal(counts, 0)
+    for i in range(40):
+        mine = sorted((counts[i, j] for pair in chosen if i in pair for j in pair if j != i), reverse=True)
+        assert mine[:3] == sorted(counts[i], reverse=True)[:3]
+
+
 def test_colmaps_global_mapper_registers_all_cameras_of_set1(tmp_path):
     dataset = generate("set1", seed=0, noise=0.5)
     write(dataset, tmp_path / "set1", figures=False)
     options = pycolmap.GlobalPipelineOptions()
     options.random_seed = 0
     (tmp_path / "mapped").mkdir()
-    models = pycolmap.global_mapping(
-        tmp_path / "set1" / "database.db", tmp_path, tmp_path / "mapped", options
-    )
+    models = pycolmap.global_mapping(tmp_path / "set1" / "database.db", tmp_path, tmp_path / "mapped", options)
     assert max(model.num_reg_images() for model in models.values()) == 40

@@ -61,9 +61,7 @@ def test_meshes_in_all_formats(tmp_path, suffix):
     if suffix != "stl":
         assert np.abs(dataset.colors.astype(int) - [200, 40, 40]).max() <= 2
     # Of a ball one sees less than half; occlusion must leave every ray on the near side.
-    towards = (
-        dataset.poses.centres[dataset.observations.image] - dataset.landmarks[dataset.observations.landmark]
-    )
+    towards = dataset.poses.centres[dataset.observations.image] - dataset.landmarks[dataset.observations.landmark]
     assert (np.einsum("nd,nd->n", towards, dataset.landmarks[dataset.observations.landmark]) > 0).all()
 
 

@@ -63,9 +63,7 @@ def test_curves_pass_through_their_points_at_even_spacing():
     assert np.ptp(steps) < 1e-3 * steps.mean()
     assert np.allclose(centres[[0, -1]], [corners[0], corners[-1]])
     closed, _ = positions(Curve("curve", 100, corners, closed=True))
-    assert np.linalg.norm(closed[0] - closed[-1]) == pytest.approx(
-        np.linalg.norm(closed[1] - closed[0]), rel=0.01
-    )
+    assert np.linalg.norm(closed[0] - closed[-1]) == pytest.approx(np.linalg.norm(closed[1] - closed[0]), rel=0.01)
     straight, travel = positions(Curve("curve", 3, ((0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 0)), "bezier"))
     assert np.allclose(straight[:, 0], [0, 1.5, 3])
     assert np.allclose(travel / np.linalg.norm(travel, axis=1, keepdims=True), [1, 0, 0])

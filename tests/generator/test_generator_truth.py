@@ -54,9 +54,7 @@ def test_what_is_called_hidden_is_hidden_by_brute_force():
     some = np.random.default_rng(5).permutation(len(everything))[:250]
     outcomes = set()
     for image, landmark in (everything[k] for k in some):
-        hidden = blocked(
-            surface.vertices, surface.faces, dataset.poses.centres[image], candidates.positions[landmark]
-        )
+        hidden = blocked(surface.vertices, surface.faces, dataset.poses.centres[image], candidates.positions[landmark])
         assert ((image, landmark) in keys) == (not hidden)
         outcomes.add(hidden)
     assert outcomes == {True, False}
@@ -78,9 +76,7 @@ def test_landmarks_face_their_cameras_within_the_angle():
 
 
 def test_distorted_cameras_reproject_and_never_fold():
-    dataset = generate(
-        "set1", seed=0, k1=-0.3, focal=250.0, focal_variation=0.1, cameras=12, points=300, density=3
-    )
+    dataset = generate("set1", seed=0, k1=-0.3, focal=250.0, focal_variation=0.1, cameras=12, points=300, density=3)
     assert len(dataset.cameras) == 12
     assert len({camera.params[0] for camera in dataset.cameras}) == 12
     rows = dataset.observations

@@ -28,27 +28,19 @@ def intrinsics(camera: config.Camera, images: int, seed: int) -> list[pycolmap.C
 
 
 def _camera(camera: config.Camera, number: int) -> pycolmap.Camera:
-    models = [
-        name for name in pycolmap.CameraModelId.__members__ if name not in ("INVALID", "EQUIRECTANGULAR")
-    ]
+    models = [name for name in pycolmap.CameraModelId.__members__ if name not in ("INVALID", "EQUIRECTANGULAR")]
     if camera.model not in models:
         raise InputError(f"camera.model = {camera.model}: expected one of {', '.join(models)}")
-    made = pycolmap.Camera.create_from_model_name(
-        number, camera.model, camera.focal, camera.width, camera.height
-    )
+    made = pycolmap.Camera.create_from_model_name(number, camera.model, camera.focal, camera.width, camera.height)
     if camera.params is not None:
         if len(camera.params) != len(made.params):
-            raise InputError(
-                f"camera.params has {len(camera.params)} numbers; {camera.model} takes {made.params_info}"
-            )
+            raise InputError(f"camera.params has {len(camera.params)} numbers; {camera.model} takes {made.params_info}")
         made.params = list(camera.params)
     elif camera.k1 != 0:
         names = [name.strip() for name in made.params_info.split(",")]
         place = next((names.index(name) for name in ("k", "k1") if name in names), None)
         if place is None:
-            raise InputError(
-                f"camera.k1 = {camera.k1}: {camera.model} has no radial term ({made.params_info})"
-            )
+            raise InputError(f"camera.k1 = {camera.k1}: {camera.model} has no radial term ({made.params_info})")
         params = np.array(made.params)
         params[place] = camera.k1
         made.params = params.tolist()
@@ -105,9 +97,7 @@ def fold_radius(camera: pycolmap.Camera) -> float:
 def view_radius(camera: pycolmap.Camera) -> float:
     """No direction seen in the image is farther from the optical axis than this (in normalised units)."""
     across, down = np.linspace(0, camera.width, 33), np.linspace(0, camera.height, 33)
-    edge = [(x, y) for x in across for y in (0, camera.height)] + [
-        (x, y) for y in down for x in (0, camera.width)
-    ]
+    edge = [(x, y) for x in across for y in (0, camera.height)] + [(x, y) for y in down for x in (0, camera.width)]
     directions = directions_of(camera, np.array(edge, float))
     if not np.isfinite(directions).all():
         return float("inf")

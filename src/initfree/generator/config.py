@@ -202,9 +202,7 @@ class BlenderPath:
     """Used for curves; an animated camera brings its own orientation."""
 
 
-Trajectory = Annotated[
-    Rings | Lateral | Orbit | Grid | Curve | PoseFile | BlenderPath, Field(discriminator="kind")
-]
+Trajectory = Annotated[Rings | Lateral | Orbit | Grid | Curve | PoseFile | BlenderPath, Field(discriminator="kind")]
 
 
 @dataclass(frozen=True, config=_strict)

@@ -9,6 +9,11 @@ from scipy.sparse import triu
 
 from initfree.generator.dataset import Dataset
 
+EXHAUSTIVE = 200
+"""Up to this many images every pair that shares a landmark is matched; beyond, only the strongest."""
+PARTNERS = 8
+"""Beyond EXHAUSTIVE images, each image is matched with the images that share most landmarks with it."""
+
 
 def write_database(dataset: Dataset, path: Path) -> None:
     """Keypoints are the noisy observations; two keypoints match where they claim the same landmark.
@@ -49,6 +54,7 @@ def _write_images(dataset: Dataset, database: pycolmap.Database) -> None:
         rig.add_ref_sensor(camera.sensor_id)
         database.write_rig(rig, use_rig_id=True)
     observations = dataset.noisy
+    rows = _rows_of_images(dataset)
     for i, name in enumerate(dataset.names):
         camera_id = dataset.cameras[dataset.camera_of_image[i]].camera_id
         image = pycolmap.Image(name=name, camera_id=camera_id, image_id=i + 1)
@@ -58,16 +64,32 @@ def _write_images(dataset: Dataset, database: pycolmap.Database) -> None:
         frame.add_data_id(image.data_id)
         database.write_frame(frame, use_frame_id=True)
         # The rows of one image in order: the same point2D indices as in the COLMAP models.
-        rows = np.flatnonzero(observations.image == i)
-        database.write_keypoints(i + 1, observations.pixel[rows].astype(np.float32))
+        database.write_keypoints(i + 1, observations.pixel[rows[i]].astype(np.float32))
 
 
 def _write_matches(dataset: Dataset, database: pycolmap.Database) -> None:
-    observations, images = dataset.noisy, len(dataset.names)
-    tracks = [observations.landmark[observations.image == i] for i in range(images)]
-    upper = triu(observations.covisibility(images, len(dataset.landmarks)), k=1).tocoo()
-    for first, second in sorted(zip(upper.row.tolist(), upper.col.tolist(), strict=True)):
-        _, left, right = np.intersect1d(
-            tracks[first], tracks[second], assume_unique=True, return_indices=True
-        )
+    tracks = [dataset.noisy.landmark[rows] for rows in _rows_of_images(dataset)]
+    for first, second in pairs(dataset):
+        _, left, right = np.intersect1d(tracks[first], tracks[second], assume_unique=True, return_indices=True)
         database.write_matches(first + 1, second + 1, np.stack([left, right], axis=1).astype(np.uint32))
+
+
+def pairs(dataset: Dataset) -> list[tuple[int, int]]:
+    """The image pairs that are matched, first < second, in order."""
+    images = len(dataset.names)
+    shared = dataset.noisy.covisibility(images, len(dataset.landmarks))
+    if images <= EXHAUSTIVE:
+        upper = triu(shared, k=1).tocoo()
+        return sorted(zip(upper.row.tolist(), upper.col.tolist(), strict=True))
+    chosen = set()
+    for i in range(images):
+        row = shared[[i]].tocoo()
+        others = row.col != i
+        best = row.col[others][np.lexsort((row.col[others], -row.data[others]))[:PARTNERS]]
+        chosen |= {(min(i, int(j)), max(i, int(j))) for j in best}
+    return sorted(chosen)
+
+
+def _rows_of_images(dataset: Dataset) -> list[np.ndarray]:
+    order = np.argsort(dataset.noisy.image, kind="stable")
+    return np.split(order, np.cumsum(dataset.noisy.per_image(len(dataset.names)))[:-1])

@@ -76,9 +76,7 @@ class Dataset:
         self._add_points(model, observations, landmarks)
         return model
 
-    def _add_points(
-        self, model: pycolmap.Reconstruction, observations: Observations, landmarks: Floats
-    ) -> None:
+    def _add_points(self, model: pycolmap.Reconstruction, observations: Observations, landmarks: Floats) -> None:
         order = np.lexsort((observations.image, observations.landmark))
         starts = np.concatenate([[0], np.cumsum(observations.track_lengths(len(landmarks)))]).tolist()
         image_ids = (observations.image[order] + 1).tolist()

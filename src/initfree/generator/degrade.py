@@ -23,9 +23,7 @@ def degrade(
     """Merged tracks first, then wrong matches, then noise."""
     landmark = observations.landmark
     if degradation.merged > 0:
-        landmark = merge_tracks(
-            observations, images, landmarks, degradation.merged, stream(seed, "merged tracks")
-        )
+        landmark = merge_tracks(observations, images, landmarks, degradation.merged, stream(seed, "merged tracks"))
     if degradation.outliers > 0:
         landmark = swap_tracks(observations.image, landmark, degradation.outliers, stream(seed, "outliers"))
     noise = degradation.noise * stream(seed, "pixel noise").standard_normal(observations.pixel.shape)
@@ -88,8 +86,7 @@ def merge_tracks(
             if done == pairs:
                 return landmark
     raise InputError(
-        f"merged = {share:g} is impossible: only {2 * done} of {2 * pairs} tracks have a partner without "
-        "common images"
+        f"merged = {share:g} is impossible: only {2 * done} of {2 * pairs} tracks have a partner without common images"
     )
 
 
@@ -100,9 +97,7 @@ def relatedness(observations: Observations, images: int, landmarks: int) -> Floa
     return shared / np.minimum(own[:, None], own[None, :])
 
 
-def initial_values(
-    poses: Poses, landmarks: Floats, degradation: config.Degradation, seed: int
-) -> tuple[Poses, Floats]:
+def initial_values(poses: Poses, landmarks: Floats, degradation: config.Degradation, seed: int) -> tuple[Poses, Floats]:
     """Where classical bundle adjustment starts: the truth, off by the given noise."""
     turns = stream(seed, "initial rotations").standard_normal((len(poses), 3))
     moves = stream(seed, "initial translations").standard_normal((len(poses), 3))

@@ -49,9 +49,7 @@ def find_model(path: Path | None) -> Path:
 def existing(scene: ColmapModel, shuffle: bool, seed: int) -> Loaded:
     """Posed images in the order of their names (or shuffled), points with their measured observations."""
     model = read_model(find_model(scene.path))
-    images = sorted(
-        (image for image in model.images.values() if image.has_pose), key=lambda image: image.name
-    )
+    images = sorted((image for image in model.images.values() if image.has_pose), key=lambda image: image.name)
     if not images or not model.num_points3D():
         raise InputError(f"the COLMAP model in {find_model(scene.path)} has no posed images or no points")
     if shuffle:

@@ -83,9 +83,7 @@ def overview(dataset: Dataset, path: Path) -> None:
     )
     lengths = dataset.observations.track_lengths(len(landmarks))
     axes = figure.add_subplot(grid[1, 1])
-    axes.hist(
-        lengths, bins=np.arange(lengths.min(), lengths.max() + 2) - 0.5, color="#3b7dd8", edgecolor="white"
-    )
+    axes.hist(lengths, bins=np.arange(lengths.min(), lengths.max() + 2) - 0.5, color="#3b7dd8", edgecolor="white")
     axes.axvline(lengths.mean(), color="#d8503b")
     axes.set_title(f"observations a landmark, mean {lengths.mean():.2f} (line)", fontsize=10)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -43,7 +43,5 @@ class Observations:
 
     def covisibility(self, images: int, landmarks: int) -> csr_array:
         """C[k, l]: landmarks seen by both images k and l; the diagonal counts those of one image."""
-        incidence = csr_array(
-            (np.ones(len(self), np.int32), (self.image, self.landmark)), shape=(images, landmarks)
-        )
+        incidence = csr_array((np.ones(len(self), np.int32), (self.image, self.landmark)), shape=(images, landmarks))
         return csr_array(incidence @ incidence.T)

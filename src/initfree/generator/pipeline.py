@@ -26,17 +26,12 @@ def generate(config: configuration.Config | str | Path, seed: int = 0, **overrid
     `config` is a preset's name, a TOML file or a Config; `overrides` are the command's flags by name:
     `generate("set2", seed=3, noise=0.5, outliers=0.05, shuffle=True)`.
     """
-    if isinstance(config, configuration.Config):
-        config = override(config, **overrides)
-    else:
-        config = load(config, **overrides)
+    config = override(config, **overrides) if isinstance(config, configuration.Config) else load(config, **overrides)
     if seed < 0:
         raise InputError(f"seed = {seed}: expected a number that is not negative")
     scene = config.scene
     if isinstance(scene, configuration.ColmapModel):
-        names, cameras, camera_of_image, poses, landmarks, observations = existing(
-            scene, config.shuffle, seed
-        )
+        names, cameras, camera_of_image, poses, landmarks, observations = existing(scene, config.shuffle, seed)
         surface = None
     else:
         surface = scenes.build(scene, stream(seed, "scene"))

@@ -14,17 +14,13 @@ def read_poses(path: Path) -> Poses:
     """A COLMAP model's directory (images by name) or a TUM trajectory file."""
     if path.is_dir():
         model = read_model(path)
-        images = sorted(
-            (image for image in model.images.values() if image.has_pose), key=lambda image: image.name
-        )
+        images = sorted((image for image in model.images.values() if image.has_pose), key=lambda image: image.name)
         if not images:
             raise InputError(f"COLMAP model {path} has no image with a pose")
         matrices = np.stack([image.cam_from_world().matrix() for image in images])
         return Poses(matrices[:, :, :3], matrices[:, :, 3])
     if not path.is_file():
-        raise InputError(
-            f"no file or directory {path}; expected a TUM trajectory or a COLMAP model's directory"
-        )
+        raise InputError(f"no file or directory {path}; expected a TUM trajectory or a COLMAP model's directory")
     try:
         table = np.loadtxt(path, ndmin=2)
     except (ValueError, UnicodeDecodeError) as error:

@@ -27,9 +27,7 @@ class Rendering:
     depth: NDArray[np.float32]
 
 
-def render(
-    surface: Surface, caster: RayCaster, camera: pycolmap.Camera, poses: Poses, number: int
-) -> Rendering:
+def render(surface: Surface, caster: RayCaster, camera: pycolmap.Camera, poses: Poses, number: int) -> Rendering:
     """What image `number` shows: sunlit stone with cast shadows under a plain sky."""
     rotation, eye = poses.rotations[number], poses.centres[number]
     rays, usable = pixel_rays(camera)
@@ -75,9 +73,7 @@ def pixel_rays(camera: pycolmap.Camera) -> tuple[Floats, NDArray[np.bool_]]:
     return rays, usable
 
 
-def intersect(
-    surface: Surface, face: NDArray[np.int64], eye: Floats, directions: Floats
-) -> tuple[Floats, Floats]:
+def intersect(surface: Surface, face: NDArray[np.int64], eye: Floats, directions: Floats) -> tuple[Floats, Floats]:
     """Ray parameter and barycentric weights on given triangles, in double precision (Moller-Trumbore)."""
     a, b, c = np.moveaxis(surface.vertices[surface.faces[face]], 1, 0)
     first, second = b - a, c - a

@@ -55,9 +55,7 @@ def positions(trajectory: config.Trajectory) -> tuple[Floats, Floats]:
     """Camera centres and directions of travel, without jitter."""
     match trajectory:
         case config.Rings():
-            counts = [
-                len(part) for part in np.array_split(np.arange(trajectory.cameras), len(trajectory.rings))
-            ]
+            counts = [len(part) for part in np.array_split(np.arange(trajectory.cameras), len(trajectory.rings))]
             parts = [_ring(ring, count) for ring, count in zip(trajectory.rings, counts, strict=True)]
             centres, tangents = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
             return centres + trajectory.centre, tangents
@@ -78,9 +76,7 @@ def positions(trajectory: config.Trajectory) -> tuple[Floats, Floats]:
     raise InputError(f"trajectory kind {trajectory.kind} has no positions of its own")
 
 
-def directions(
-    look_at: config.LookAt, centres: Floats, tangents: Floats, scene_centre: Floats, wobble: Floats
-) -> Floats:
+def directions(look_at: config.LookAt, centres: Floats, tangents: Floats, scene_centre: Floats, wobble: Floats) -> Floats:
     """Viewing directions, not normalised."""
     target = scene_centre if look_at.point is None else np.array(look_at.point)
     match look_at.kind:
@@ -168,7 +164,5 @@ def resample(line: Floats, count: int, closed: bool) -> tuple[Floats, Floats]:
     if along[-1] <= 0:
         raise InputError("the trajectory's curve has no length: all its control points coincide")
     wanted = np.linspace(0, along[-1], count, endpoint=not closed)
-    tangents = np.diff(line, axis=0)[
-        np.clip(np.searchsorted(along, wanted, side="right") - 1, 0, len(line) - 2)
-    ]
+    tangents = np.diff(line, axis=0)[np.clip(np.searchsorted(along, wanted, side="right") - 1, 0, len(line) - 2)]
     return np.stack([np.interp(wanted, along, line[:, k]) for k in range(3)], axis=1), tangents

@@ -66,9 +66,7 @@ class RayCaster:
         if self._empty:
             return np.full(len(directions), -1), np.zeros((len(directions), 2))
         origins = np.broadcast_to((eye - self._origin).astype(np.float32), directions.shape)
-        hit = self._scene.run(
-            np.ascontiguousarray(origins), np.ascontiguousarray(directions, np.float32), output=True
-        )
+        hit = self._scene.run(np.ascontiguousarray(origins), np.ascontiguousarray(directions, np.float32), output=True)
         return hit["primID"].astype(np.int64), np.stack([hit["u"], hit["v"]], axis=1).astype(float)
 
 

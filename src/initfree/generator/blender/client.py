@@ -38,9 +38,7 @@ def setup() -> Path:
             raise InputError("Blender's Python module needs Python 3.11, and no python3.11 is on the PATH")
         _checked([python, "-m", "venv", str(target)], "cannot create the environment")
     _checked([str(_python()), "-m", "pip", "install", "--quiet", BPY], f"cannot install {BPY}")
-    _checked(
-        [str(_python()), "-c", "import bpy"], "bpy does not start (are libraries of the system missing?)"
-    )
+    _checked([str(_python()), "-c", "import bpy"], "bpy does not start (are libraries of the system missing?)")
     return target
 
 

@@ -64,9 +64,7 @@ def lens(camera: pycolmap.Camera) -> dict[str, float]:
     """The parameters of COLMAP's OPENCV model that this camera amounts to."""
     name = camera.model_name
     if name not in _TERMS:
-        raise InputError(
-            f"Blender renders {', '.join(_TERMS)}, not {name}; expected backend = raycast for it"
-        )
+        raise InputError(f"Blender renders {', '.join(_TERMS)}, not {name}; expected backend = raycast for it")
     values = dict.fromkeys(("k1", "k2", "p1", "p2"), 0.0)
     extra = [float(camera.params[k]) for k in camera.extra_params_idxs()]
     values.update(zip(_TERMS[name], extra, strict=True))

@@ -35,9 +35,7 @@ def path_of(scene: config.Scene, trajectory: config.BlenderPath) -> Poses | tupl
         with np.load(folder / "path.npz") as arrays:
             if "line" in arrays:
                 line, closed = arrays["line"], bool(arrays["closed"])
-                return resample(
-                    np.concatenate([line, line[:1]]) if closed else line, trajectory.cameras, closed
-                )
+                return resample(np.concatenate([line, line[:1]]) if closed else line, trajectory.cameras, closed)
             matrices = arrays["matrices"] @ np.diag([1.0, -1.0, -1.0, 1.0])
     # Cameras may carry the scale of a parent.
     rotations = matrices[:, :3, :3] / np.linalg.norm(matrices[:, :3, :3], axis=1, keepdims=True)

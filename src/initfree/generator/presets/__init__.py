@@ -78,9 +78,7 @@ def override(config: Config, **overrides: Any) -> Config:
     for flag, value in chosen.items():
         section, _, name = OVERRIDES[flag].partition(".")
         if isinstance(config.scene, ColmapModel) and section in ("scene", "trajectory", "camera"):
-            raise InputError(
-                f"{flag} = {value}: {config.name} is an existing COLMAP model and brings its own"
-            )
+            raise InputError(f"{flag} = {value}: {config.name} is an existing COLMAP model and brings its own")
         target = table[section] if section else table
         if target is None or (name or flag) not in target:
             raise InputError(f"{flag} = {value}: the {section} of {config.name} has no such parameter")

@@ -45,9 +45,7 @@ def read_geometry(path: Path) -> object:
         return trimesh.load(path, process=False)
     except Exception as error:
         # Every reader of trimesh raises its own kind: struct.error, KeyError, IndexError, ValueError, ...
-        raise InputError(
-            f"cannot read {path} as a mesh or point cloud: {error or type(error).__name__}"
-        ) from error
+        raise InputError(f"cannot read {path} as a mesh or point cloud: {error or type(error).__name__}") from error
 
 
 def _vertex_colors(part: trimesh.Trimesh) -> np.ndarray:

@@ -34,14 +34,10 @@ def pointcloud(path: Path, occlusion: str, surfel_size: float, spread: float | N
         return Surface(np.zeros((0, 3)), np.zeros((0, 3), np.int64), grey, not oriented, fixed=landmarks)
     if occlusion == "poisson":
         if not oriented:
-            raise InputError(
-                f"point cloud {path} has no normals, which occlusion = poisson needs; use surfels"
-            )
+            raise InputError(f"point cloud {path} has no normals, which occlusion = poisson needs; use surfels")
         hull = _poisson(positions, normals, spacing)
         # The reconstructed surface runs within a few spacings of the points, on either side.
-        return Surface(
-            hull.vertices, hull.faces, hull.colors, not oriented, fixed=landmarks, margin=3 * spacing
-        )
+        return Surface(hull.vertices, hull.faces, hull.colors, not oriented, fixed=landmarks, margin=3 * spacing)
     side = surfel_size * spacing
     vertices, faces = _surfels(positions, normals, side)
     corner_colors = np.repeat(np.broadcast_to(colors[:, None], (len(colors), 3, 3)), 2, axis=0)

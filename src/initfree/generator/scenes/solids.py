@@ -30,9 +30,7 @@ def extrude(outline: NDArray[np.float64], low: float, high: float) -> Solid:
 def loft(bottom: NDArray[np.float64], low: float, top: NDArray[np.float64], high: float) -> Solid:
     """The solid between two convex outlines of as many corners at two heights."""
     n = len(bottom)
-    vertices = np.concatenate(
-        [np.column_stack([bottom, np.full(n, low)]), np.column_stack([top, np.full(n, high)])]
-    )
+    vertices = np.concatenate([np.column_stack([bottom, np.full(n, low)]), np.column_stack([top, np.full(n, high)])])
     here = np.arange(n)
     after = (here + 1) % n
     sides = np.concatenate([np.stack([here, after, after + n], 1), np.stack([here, after + n, here + n], 1)])
@@ -42,9 +40,7 @@ def loft(bottom: NDArray[np.float64], low: float, top: NDArray[np.float64], high
     return vertices, np.concatenate([sides, floor, ceiling])
 
 
-def gable(
-    low: tuple[float, float], high: tuple[float, float], eaves: float, ridge: float, along: str
-) -> Solid:
+def gable(low: tuple[float, float], high: tuple[float, float], eaves: float, ridge: float, along: str) -> Solid:
     """A triangular prism on the rectangle low-high whose ridge runs along "x" or "y"."""
     (x0, y0), (x1, y1) = low, high
     base = np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]])
@@ -54,9 +50,7 @@ def gable(
     else:
         middle = np.array([[(x0 + x1) / 2, y0], [(x0 + x1) / 2, y1]])
         faces = [[1, 2, 5], [1, 5, 4], [3, 0, 4], [3, 4, 5], [0, 1, 4], [2, 3, 5], [0, 2, 1], [0, 3, 2]]
-    vertices = np.concatenate(
-        [np.column_stack([base, np.full(4, eaves)]), np.column_stack([middle, np.full(2, ridge)])]
-    )
+    vertices = np.concatenate([np.column_stack([base, np.full(4, eaves)]), np.column_stack([middle, np.full(2, ridge)])])
     return vertices, np.array(faces)
 
 

@@ -55,9 +55,7 @@ class Surface:
     @property
     def bounds(self) -> Floats:
         """Lowest and highest corner (2, 3) of all triangles and given landmarks."""
-        points = (
-            self.vertices if self.fixed is None else np.concatenate([self.vertices, self.fixed.positions])
-        )
+        points = self.vertices if self.fixed is None else np.concatenate([self.vertices, self.fixed.positions])
         return np.stack([points.min(axis=0), points.max(axis=0)])
 
     @property

@@ -11,8 +11,7 @@ def stone(positions: NDArray[np.float64]) -> NDArray[np.float64]:
     block = np.floor((x + y) / 1.6 + 0.5 * (course % 2))
     tone = _hash(block, course, np.zeros_like(block)) - 0.5
     grain = sum(
-        amplitude * (_value_noise(positions / size) - 0.5)
-        for amplitude, size in ((0.2, 2.5), (0.2, 0.7), (0.15, 0.2))
+        amplitude * (_value_noise(positions / size) - 0.5) for amplitude, size in ((0.2, 2.5), (0.2, 0.7), (0.15, 0.2))
     )
     return np.clip(1.0 + 0.25 * tone + grain, 0.3, 1.4)
 

@@ -18,7 +18,5 @@ def town(blocks: int, spacing: float, rng: np.random.Generator) -> Surface:
         low, high = (left, front), (left + width, front + depth)
         parts.append((box((*low, 0.0), (*high, height)), STONE if rng.uniform() < 0.5 else PALE))
         if rng.uniform() < 0.7:
-            parts.append(
-                (gable(low, high, height, height + 0.3 * min(width, depth), rng.choice(["x", "y"])), ROOF)
-            )
+            parts.append((gable(low, high, height, height + 0.3 * min(width, depth), rng.choice(["x", "y"])), ROOF))
     return assemble(parts)

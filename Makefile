@@ -1,12 +1,12 @@
 # `make demo` and `make test` do all the set-up; everything lives in .venv.
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
 .PHONY: demo test lint blender clean
 
 $(BIN)/.installed: pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
 	touch $@
 
@@ -19,7 +19,7 @@ test: $(BIN)/.installed lint
 lint: $(BIN)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/basedpyright
 
 # Optional: Blender as a worker with an environment of its own (about 1.2 GB on disk).
 blender: $(BIN)/.installed

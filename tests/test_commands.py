@@ -16,7 +16,7 @@ from initfree.cli import main
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("model")
-    to_reconstruction(ring(cameras=10, landmarks=150)).write_text(str(directory))
+    to_reconstruction(ring(cameras=10, landmarks=150, min_observations=3)).write_text(str(directory))
     return directory
 
 
@@ -114,7 +114,7 @@ def with_nan_keypoint(model: Path, target: Path) -> Path:
 
 
 def only_cameras(count: int, points: bool = True) -> pycolmap.Reconstruction:
-    model = to_reconstruction(ring(cameras=10, landmarks=150))
+    model = to_reconstruction(ring(cameras=10, landmarks=150, min_observations=3))
     for image_id in sorted(model.images)[count:]:
         model.deregister_frame(model.images[image_id].frame_id)
     if not points:
@@ -193,6 +193,8 @@ def test_bad_bal_files(tmp_path, capsys):
         (("--seed", -1), "seed"),
         (("--max-iterations", 0), "max-iterations"),
         (("--loss", "cauchy", "--loss-scale", -1), "loss-scale"),
+        (("--refine-scale", "inf"), "refine-scale"),
+        (("--beta", "nan"), "beta"),
         (("--truth", "missing"), "missing"),
         (("--formulation", "pose-rot", "--intrinsics", "unknown"), "intrinsics"),
     ],
@@ -234,3 +236,57 @@ def test_same_seed_same_files(tmp_path, model):
         points.append(pycolmap.Reconstruction(str(tmp_path / name / "sparse" / "0")).points3D)
     a, b = (np.array([p[k].xyz for k in sorted(p)]) for p in points)
     assert np.array_equal(a, b)
+
+
+def test_the_input_is_never_overwritten(tmp_path, capsys):
+    model = to_reconstruction(ring(cameras=10, landmarks=150, min_observations=3))
+    (tmp_path / "sparse" / "0").mkdir(parents=True)
+    write(tmp_path / "sparse" / "1" / "mine.txt", "keep")
+    model.write(str(tmp_path / "sparse" / "0"))
+    assert "overwrite" in fails(capsys, "solve", tmp_path, "--output", tmp_path)
+    other = tmp_path / "other"
+    write(other / "sparse" / "1" / "mine.txt", "keep")
+    assert run("solve", tmp_path, "--output", other) == 0
+    assert (other / "sparse" / "1" / "mine.txt").read_text() == "keep"
+    assert sorted(p.name for p in other.iterdir()) == ["run.json", "sparse"]
+
+
+def test_parents_made_for_an_output_that_failed_are_removed(tmp_path, model, capsys):
+    fails(capsys, "solve", model, "--output", tmp_path / "a" / "b", "--formulation", "nose")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["cameras", "images", "points3D"])
+@pytest.mark.parametrize("size", [0, 8, 60])
+def test_truncated_binary_files(tmp_path, capsys, name, size):
+    model = tmp_path / "model"
+    model.mkdir()
+    to_reconstruction(ring(cameras=10, landmarks=150, min_observations=3)).write_binary(str(model))
+    file = model / f"{name}.bin"
+    file.write_bytes(file.read_bytes()[:size] if (name, size) != ("cameras", 60) else file.read_bytes()[:20])
+    assert name in fails(capsys, "solve", model, "--output", tmp_path / "out")
+
+
+def test_broken_numbers_and_names(tmp_path, capsys):
+    out = ("--output", tmp_path / "out")
+    model = to_reconstruction(ring(cameras=10, landmarks=150, min_observations=3), "SIMPLE_PINHOLE")
+    model.images[7].points2D[3].xy = (1e200, 5.0)
+    (tmp_path / "far").mkdir()
+    model.write_text(str(tmp_path / "far"))
+    assert "far outside" in fails(capsys, "solve", tmp_path / "far", *out)
+    good = to_bal(ring(cameras=6, landmarks=40, min_observations=3)).splitlines()
+    assert "whole numbers" in fails(capsys, "solve", write(tmp_path / "a.txt", "\n".join(["1e300 2 3", *good[1:]])), *out)
+    first = good[1].split()
+    for broken, word in ((["0.5", *first[1:]], "fraction"), ([*first[:2], "1e150", "1"], "pixels")):
+        text = "\n".join([good[0], " ".join(broken), *good[2:]])
+        assert word in fails(capsys, "solve", write(tmp_path / "b.txt", text), *out)
+
+
+def test_evaluate_prints_json_that_parsers_take(tmp_path, model, capsys):
+    bare = pycolmap.Reconstruction(str(model))
+    for point in list(bare.points3D):
+        bare.delete_point3D(point)
+    (tmp_path / "bare").mkdir()
+    bare.write_text(str(tmp_path / "bare"))
+    assert run("evaluate", tmp_path / "bare", model, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["landmark_rmse"] is None

@@ -5,9 +5,7 @@ Exit codes: 0 reconstruction accepted, 3 finished but not accepted, 2 bad input 
 
 import sys
 
-import tyro
-
-from initfree.errors import InputError
+_INTERRUPTED = 130
 
 
 def _commands() -> dict:
@@ -22,6 +20,13 @@ def _commands() -> dict:
 def main(arguments: list[str] | None = None) -> None:
     """Run one sub-command; each is a function whose return value is the exit code."""
     try:
+        # Imported here, so that an interrupt while they load ends as quietly as any other.
+        import tyro
+
+        from initfree.errors import InputError
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
+    try:
         code = tyro.extras.subcommand_cli_from_dict(
             _commands(),
             prog="initfree",
@@ -34,5 +39,5 @@ def main(arguments: list[str] | None = None) -> None:
         code = 2
     except KeyboardInterrupt:
         print("initfree: interrupted", file=sys.stderr)
-        code = 130
+        code = _INTERRUPTED
     sys.exit(code)

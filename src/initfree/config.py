@@ -1,5 +1,6 @@
 """What a user may choose; the command line is made from this."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -44,19 +45,22 @@ class SolveConfig:
     """Most attempted steps of a stage (of each scale, in graduated ones)."""
     tolerance: float = 1e-4
     """Stage 1 ends when a step lowers its cost by less than this share of it."""
-    # Smaller is not better: the surrogates have long flat valleys that lead away from the reconstruction.
     refine_tolerance: float = 1e-8
     """The same for the refinement and the adjustment."""
 
     def __post_init__(self) -> None:
+        def positive(value: float) -> bool:
+            return math.isfinite(value) and value >= 1e-6
+
         checks = {
-            "beta": (self.beta > 0.0, "a positive number"),
-            "refine_scale": (self.refine_scale > 0.0, "a positive number of pixels"),
+            "beta": (positive(self.beta), "a positive number"),
+            "refine_scale": (positive(self.refine_scale), "a positive number of pixels"),
             "seed": (self.seed >= 0, "zero or a positive integer"),
             "max_iterations": (self.max_iterations >= 1, "at least 1"),
-            "tolerance": (self.tolerance >= 0.0, "zero or a positive number"),
-            "refine_tolerance": (self.refine_tolerance >= 0.0, "zero or a positive number"),
-            "loss_scale": (self.loss_scale is None or self.loss_scale > 0.0, "a positive number"),
+            "tolerance": (0.0 <= self.tolerance < 1.0, "a number from 0 to below 1"),
+            "refine_tolerance": (0.0 <= self.refine_tolerance < 1.0, "a number from 0 to below 1"),
+            "loss_scale": (self.loss_scale is None or positive(self.loss_scale), "a positive number"),
+            "alpha": (0.0 < self.alpha < 1.0, "a number between 0 and 1, both excluded"),
         }
         for field, (fine, expected) in checks.items():
             if not fine:

@@ -36,4 +36,4 @@ Loss = LeastSquares | Cauchy
 
 def scale_from_median(squared: Array, multiple: float, floor: float) -> float:
     """Scale rule: `multiple` robust standard deviations (1.4826 medians) of the residuals, at least `floor`."""
-    return max(multiple * _MEDIAN_TO_SIGMA * float(np.sqrt(np.median(squared))), floor)
+    return max(multiple * _MEDIAN_TO_SIGMA * float(np.sqrt(max(np.median(squared), 0.0))), floor)

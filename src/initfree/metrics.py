@@ -104,6 +104,8 @@ def evaluate_models(estimate: MetricModel, truth: MetricModel) -> Metrics:
     finite = [(e, k) for e, k in found if np.isfinite(estimate.R[e]).all() and np.isfinite(estimate.t[e]).all()]
     if len(truth.names) < 2:
         raise InputError(f"the truth has {len(truth.names)} cameras; expected at least 2 to compare pairs")
+    if not (np.isfinite(truth.R).all() and np.isfinite(truth.t).all()):
+        raise InputError("a pose of the truth is not finite; expected rotations and translations of all its cameras")
     if not found:
         raise InputError(
             f"estimate and truth share no image name (estimate: {estimate.names[:1]}, truth: {truth.names[:1]})"
@@ -119,7 +121,7 @@ def evaluate_models(estimate: MetricModel, truth: MetricModel) -> Metrics:
         G = global_rotation(R, R_true)
         translation[:compared] = translation_errors(estimate.centres[e], truth.centres[k], G)
     _, a, b = np.intersect1d(estimate.ids, truth.ids, return_indices=True)
-    usable = np.isfinite(estimate.xyz[a]).all(axis=1)
+    usable = np.isfinite(estimate.xyz[a]).all(axis=1) & np.isfinite(truth.xyz[b]).all(axis=1)
     a, b = a[usable], b[usable]
     errors = landmark_errors(estimate.xyz[a], truth.xyz[b]) if len(a) >= 3 else np.full(1, np.nan)
     return Metrics(

@@ -26,6 +26,7 @@ from initfree.radial import refine_radial
 from initfree.refinement import ProjectiveRefinement, Reprojection
 from initfree.result import Result, StageReport
 from initfree.upgrade import Metric, Projective, upgrade
+from initfree.varpro import kernels
 from initfree.varpro.levenberg_marquardt import Convergence, Iteration, LMConfig, OnIteration
 from initfree.varpro.variable_projection import VariableProjection
 
@@ -111,7 +112,17 @@ def minimise_ose(
         camera_term=term,
     )
     convergence = stage.minimise(LMConfig(config.max_iterations, config.tolerance), on_iteration)
-    return stage.P, stage.X, _report("varpro", convergence, stage.mean_residual, "normalised")
+    report = _report("varpro", convergence, stage.mean_residual, "normalised")
+    if not formulation.radial:
+        report = replace(report, mean_pixels=mean_reprojection(problem, stage.P, stage.X))
+    return stage.P, stage.X, report
+
+
+def mean_reprojection(problem: Problem, P: Array, X: Array) -> float:
+    """Mean reprojection error of projective cameras in pixels."""
+    y = np.empty((problem.tracks.observations, 3))
+    kernels.project(problem.tracks.ptr, problem.tracks.cam, P, X, y)
+    return float(np.mean(np.sqrt(Reprojection(problem.m, problem.pixels).squared_residuals(y))))
 
 
 def refine_radial_cameras(
@@ -181,5 +192,6 @@ def _report(name: str, convergence: Convergence, mean_residual: float, unit: str
         cost=convergence.cost,
         mean_residual=mean_residual,
         unit=unit,
+        mean_pixels=mean_residual if unit == "pixels" else None,
         history=tuple(convergence.history),
     )

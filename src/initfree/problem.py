@@ -47,6 +47,8 @@ class Observations:
     """(images, 2) pixels per normalised unit, in x and y"""
     repeated: int = 0
     """observations left out because their image sees the landmark already"""
+    undistortable: int = 0
+    """observations left out because the camera model maps no ray to them"""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,9 @@ class Dropped:
     """What filtering took away, and what is left to solve."""
 
     repeated_observations: int
+    undistortable_observations: int
     observations: int
+    """by too short tracks, too few observations of a camera, or in another component"""
     landmarks: int
     images: tuple[str, ...]
     components: int
@@ -144,6 +148,7 @@ def build_problem(observations: Observations, min_obs: int = 3) -> Problem:
         min_obs=min_obs,
         dropped=Dropped(
             repeated_observations=o.repeated,
+            undistortable_observations=o.undistortable,
             observations=len(o.image) - len(cam),
             landmarks=int(landmark.max()) + 1 - len(ids),
             images=tuple(o.images[k].name for k in lost),

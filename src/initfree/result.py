@@ -32,6 +32,8 @@ class StageReport:
     mean_residual: float | None = None
     """mean norm of an observation's residual, in `unit`"""
     unit: str = ""
+    mean_pixels: float | None = None
+    """mean reprojection error after the stage, where it has one"""
     history: tuple[Iteration, ...] = ()
 
 
@@ -55,7 +57,8 @@ class Result:
     stages: tuple[StageReport, ...]
 
     def stage(self, name: str) -> StageReport:
-        return next(stage for stage in self.stages if stage.name == name)
+        """The report of a stage by name."""
+        return {stage.name: stage for stage in self.stages}[name]
 
     def model(self, metric: Metric | None = None) -> MetricModel:
         """The final reconstruction by image name and landmark id, or that of an earlier stage: `before`, `upgraded`."""

@@ -48,6 +48,12 @@ def print_result(console: Console, result: Result, seconds: float) -> None:
             f" (at least {problem.min_obs} observations a landmark{pieces})",
             soft_wrap=True,
         )
+    if dropped.repeated_observations or dropped.undistortable_observations:
+        console.print(
+            f"not usable: {dropped.repeated_observations} repeated observations of a landmark in an image, "
+            f"{dropped.undistortable_observations} that the camera model cannot undistort",
+            soft_wrap=True,
+        )
     table = Table(box=None, pad_edge=False)
     table.add_column("stage")
     for column in ("iterations", "seconds", "final cost", "mean residual"):

@@ -1,6 +1,5 @@
 """`initfree evaluate`: the paper's metrics of a model on disk."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +8,7 @@ from rich.console import Console
 
 from initfree.commands.display import print_metrics
 from initfree.evaluation import evaluate as evaluate_model
+from initfree.io.run_json import to_json
 
 
 def evaluate(
@@ -29,7 +29,7 @@ def evaluate(
     """
     metrics = evaluate_model(estimate, truth)
     if json_:
-        print(json.dumps(metrics.to_dict()))
+        print(to_json(metrics.to_dict()))
     else:
         print_metrics(Console(highlight=False), {"estimate": metrics})
     return 0

@@ -10,6 +10,7 @@ from rich.console import Console
 from initfree.commands.display import StageProgress, print_metrics, print_result
 from initfree.config import SolveConfig
 from initfree.errors import InputError
+from initfree.io.colmap import find_model
 from initfree.io.load import Intrinsics, load, load_model
 from initfree.io.run_json import describe, write_json
 from initfree.io.staged import staged_directory
@@ -18,6 +19,13 @@ from initfree.pipeline import solve as solve_problem
 from initfree.rotations import rotations_from_truth
 
 NOT_ACCEPTED = 3
+
+
+def _refuse_to_overwrite(output: Path, read: Path) -> None:
+    """The model that was read must not be the one that is written."""
+    model = find_model(read) if read.is_dir() else None
+    if model is not None and model.resolve() == (output / "sparse" / "0").resolve():
+        raise InputError(f"output {output} would overwrite the model in {read}; expected another directory")
 
 
 def solve(
@@ -50,6 +58,8 @@ def solve(
         if model is None:
             raise InputError("--rotations truth takes rotations from a model; give it with --truth MODEL")
         rotations = rotations_from_truth(problem, model)
+    for read in (input, *([] if truth is None else [truth])):
+        _refuse_to_overwrite(output, read)
     # Staged before the solve: an output that cannot be written should not cost the user a solve.
     with staged_directory(output) as staging:
         with StageProgress(console) as progress:
@@ -63,7 +73,9 @@ def solve(
         sparse = staging / "sparse" / "0"
         sparse.mkdir(parents=True)
         result.to_colmap().write(str(sparse))
-        write_json(staging / "run.json", describe(result, time.perf_counter() - began, metrics))
+        report = describe(result, time.perf_counter() - began, metrics)
+        report["truth"] = None if truth is None else str(truth)
+        write_json(staging / "run.json", report)
     out = Console(highlight=False)
     print_result(out, result, time.perf_counter() - began)
     if metrics is not None:

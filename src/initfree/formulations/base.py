@@ -93,6 +93,10 @@ def register(name: str) -> Callable[[F], F]:
     """Make a formulation known under `name`, in Python, in flags and in run.json."""
 
     def decorate(formulation: F) -> F:
+        known = _REGISTER.get(name)
+        # The same class again is a module that was reloaded; another one is a clash of names.
+        if known is not None and known.__qualname__ != formulation.__qualname__:
+            raise ValueError(f"formulation {name!r} is registered already, by {known.__qualname__}")
         _REGISTER[name] = formulation
         return formulation
 

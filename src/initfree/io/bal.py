@@ -20,6 +20,9 @@ from initfree.problem import Image, Observations, without_repeats
 
 _TURN = np.diag([1.0, -1.0, -1.0])
 _PARAMETERS = 9
+_MOST = 2**31
+_FARTHEST = 1e6
+"""pixels: beyond, a coordinate is no observation but a broken number"""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ def read_bal(path: Path) -> BalFile:
         raise InputError(f"{path} is not a BAL file: {error}; expected numbers only") from error
     if len(values) < 3 or not np.isfinite(values[:3]).all() or (values[:3] < 0).any():
         raise InputError(f"{path} is not a BAL file: expected to begin with three counts (cameras, points, observations)")
+    if (values[:3] != np.floor(values[:3])).any() or (values[:3] > _MOST).any():
+        raise InputError(f"{path} begins with {' '.join(words[:3])}; expected three whole numbers")
     m, n, k = values[:3].astype(int)
     expected = 3 + 4 * k + _PARAMETERS * m + 3 * n
     if len(values) != expected:
@@ -62,6 +67,10 @@ def read_bal(path: Path) -> BalFile:
     if len(bad):
         raise InputError(f"{path}: number {bad[0] + 1} is {words[bad[0]]!r}; expected a finite number")
     observations = values[3 : 3 + 4 * k].reshape(k, 4)
+    if (observations[:, :2] != np.floor(observations[:, :2])).any():
+        raise InputError(f"{path}: an observation names a camera or point by a fraction; expected whole numbers")
+    if (np.abs(observations[:, 2:]) > _FARTHEST).any():
+        raise InputError(f"{path}: an observation lies {np.abs(observations[:, 2:]).max():g} pixels from the centre")
     camera, landmark = observations[:, 0].astype(np.int64), observations[:, 1].astype(np.int64)
     if k and (camera.min() < 0 or camera.max() >= m or landmark.min() < 0 or landmark.max() >= n):
         raise InputError(f"{path}: an observation names a camera or point outside 0..{m - 1}, 0..{n - 1}")

@@ -13,6 +13,10 @@ from initfree.problem import Image, Observations, without_repeats
 
 _NO_POINT = np.iinfo(np.uint64).max
 _FILES = ("cameras", "images", "points3D")
+_SMALLEST_RECORD = {"cameras": 24, "images": 73, "points3D": 51}
+"""bytes of an entry in a binary file, at least"""
+_FARTHEST = 1e6
+"""calibrated units or image widths: beyond, a coordinate is no observation but a broken number"""
 
 
 def find_model(path: Path) -> Path | None:
@@ -26,11 +30,27 @@ def find_model(path: Path) -> Path | None:
 
 def read_model(directory: Path) -> pycolmap.Reconstruction:
     """The model, or an error that says where it is broken."""
+    _check_binary_sizes(directory)
     try:
         return pycolmap.Reconstruction(str(directory))
     except (ValueError, IndexError, RuntimeError, MemoryError, OverflowError) as error:
         reason = _first_bad_number(directory) or str(error).strip().split("\n")[0] or type(error).__name__
         raise InputError(f"{directory} cannot be read as a COLMAP model: {reason}") from error
+
+
+def _check_binary_sizes(directory: Path) -> None:
+    """A file that announces more entries than its bytes can hold: reading it would end in a crash, or never."""
+    for name, smallest in _SMALLEST_RECORD.items():
+        file = directory / f"{name}.bin"
+        if not file.is_file():
+            continue
+        size = file.stat().st_size
+        with file.open("rb") as stream:
+            head = stream.read(8)
+        count = int.from_bytes(head, "little") if len(head) == 8 else None
+        if count is None or size < 8 + count * smallest:
+            announced = "an unreadable count" if count is None else f"{count} entries"
+            raise InputError(f"{file} announces {announced} but has {size} bytes; expected a whole COLMAP file")
 
 
 def _first_bad_number(directory: Path) -> str | None:
@@ -57,8 +77,12 @@ def observations_of(reconstruction: pycolmap.Reconstruction, source: str, intrin
     """The observations of a model in memory."""
     images: list[Image] = []
     index, ids, keypoint = [], [], []
+    seen: dict[str, int] = {}
     for image_id in sorted(reconstruction.images):
         image = reconstruction.images[image_id]
+        if image.name in seen:
+            raise InputError(f"{source}: images {seen[image.name]} and {image_id} are both named {image.name!r}")
+        seen[image.name] = int(image_id)
         points = list(image.points2D)
         xy = np.array([point.xy for point in points], dtype=np.float64).reshape(-1, 2)
         point_ids = np.array([point.point3D_id for point in points], dtype=np.uint64)
@@ -82,12 +106,19 @@ def observations_of(reconstruction: pycolmap.Reconstruction, source: str, intrin
     image_of, landmark_id, keypoint_of = image_of[first], landmark_id[first], keypoint_of[first]
     normalise = _calibrated if intrinsics_known else _scaled
     normalized, pixels = normalise(images, cameras, image_of, keypoint_of)
+    far = np.flatnonzero(np.abs(normalized).max(axis=1, initial=0.0) > _FARTHEST)
+    if len(far):
+        image, k = images[image_of[far[0]]], keypoint_of[far[0]]
+        raise InputError(
+            f"{source}: image {image.name!r} has keypoint {k} at {image.keypoints[k].tolist()}, far outside of it"
+        )
     kept = np.flatnonzero(np.isfinite(normalized).all(axis=1))
     if len(normalized) and not len(kept):
         raise InputError(f"{source}: no keypoint can be undistorted with the model's intrinsics")
     return Observations(
         source, tuple(images), cameras, intrinsics_known,
         image_of[kept], landmark_id[kept], keypoint_of[kept], normalized[kept], pixels, repeated,
+        len(normalized) - len(kept),
     )  # fmt: skip
 
 
@@ -95,7 +126,7 @@ def _check_cameras(cameras: dict[int, pycolmap.Camera], source: str) -> None:
     for camera_id, camera in cameras.items():
         if not all(math.isfinite(value) for value in camera.params) or camera.mean_focal_length() <= 0.0:
             raise InputError(
-                f"{source}: camera {camera_id} has parameters {list(camera.params)}; "
+                f"{source}: camera {camera_id} has parameters {[float(value) for value in camera.params]}; "
                 "expected finite numbers and a positive focal length"
             )
 

@@ -60,8 +60,13 @@ def peak_rss_mib() -> float:
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
-    """JSON that any parser takes: not-a-number and infinity, which JSON lacks, become null."""
-    path.write_text(json.dumps(_plain(value), indent=1, allow_nan=False) + "\n")
+    """JSON that any parser takes: not-a-number and infinity, which JSON has not, become null."""
+    path.write_text(to_json(value, indent=1) + "\n")
+
+
+def to_json(value: dict[str, Any], indent: int | None = None) -> str:
+    """The text of `write_json`."""
+    return json.dumps(_plain(value), indent=indent, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:

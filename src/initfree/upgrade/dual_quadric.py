@@ -1,5 +1,6 @@
 """The absolute dual quadric Ω*: K_i K_i' ~ P_i Ω* P_i' (paper, eq. qac), as a linear system in its ten entries."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,11 +25,6 @@ class DualQuadric:
     singular_values: Array
     """of the last linear system, descending, largest = 1; the last is the residual"""
 
-    @property
-    def conditioning(self) -> float:
-        """σ9/σ10: how far the solution stands out from the next best."""
-        return float(self.singular_values[8] / max(self.singular_values[9], 1e-300))
-
 
 def image_of_quadric(P: Array) -> Array:
     """(cameras, 6, 10): ω_i = C_i q, q the distinct entries of Ω* with its off-diagonal ones times sqrt(2)."""
@@ -42,10 +38,14 @@ def image_of_quadric(P: Array) -> Array:
     return C
 
 
-def solve_dual_quadric(P: Array, constraints: Array, reweight, rounds: int) -> DualQuadric:
+Reweight = Callable[[Array, Array], Array]
+"""from ω (cameras, 6) and |constraints ω| (cameras,) of a round to the weights of the next"""
+
+
+def solve_dual_quadric(P: Array, constraints: Array, reweight: Reweight, rounds: int) -> DualQuadric:
     """The unit Ω* that minimises sum_i w_i² |constraints ω_i|² (null vector by SVD).
 
-    `reweight(ω)` gives w_i from ω (cameras, 6) of the previous round; the first round has w_i = 1.
+    The first round has w_i = 1.
     """
     C = image_of_quadric(P)
     L = np.einsum("kc,ncd->nkd", constraints, C)

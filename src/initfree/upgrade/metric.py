@@ -47,7 +47,7 @@ class Metric:
 
     @property
     def conditioning(self) -> float:
-        """σ9/σ10 of the linear system."""
+        """σ9/σ10 of the linear system: how far the solution stands out from the next best."""
         if len(self.singular_values) < 10:
             return float("nan")
         return self.singular_values[8] / max(self.singular_values[9], 1e-300)
@@ -79,14 +79,19 @@ def metric_from_frame(
     calibrated = P / np.stack([focal, focal, np.ones_like(focal)], axis=1)[:, :, None]
     determinant = np.linalg.det(calibrated[:, :, :3])
     scale = np.copysign(np.maximum(np.abs(np.cbrt(determinant)), 1e-300), determinant)
-    R = nearest_rotation(calibrated[:, :, :3] / scale[:, None, None])
-    t = calibrated[:, :, 3] / scale[:, None]
+    M = calibrated[:, :, :3] / scale[:, None, None]
+    R = nearest_rotation(M)
     # A landmark exactly at infinity keeps its direction, far away.
     w = np.where(np.abs(X[:, 3]) < 1e-15, np.copysign(1e-15, X[:, 3]), X[:, 3])
     xyz = X[:, :3] / w[:, None]
-    positive = float(np.mean(depths(scene.tracks, R, t, xyz) > 0.0))
-    if positive < 0.5:
-        t, xyz, positive = -t, -xyz, 1.0 - positive
+    # M X + p = R X + t cannot hold for all X where M is no rotation; let it hold in the middle of what the camera sees.
+    # Keeping t = p would let it hold at the world's origin, which the projective frame has put anywhere.
+    middle = _median_seen(scene.tracks, xyz)
+    t = calibrated[:, :, 3] / scale[:, None] + np.einsum("nij,nj->ni", M - R, middle)
+    depth = depths(scene.tracks, R, t, xyz)
+    positive, negative = float(np.mean(depth > 0.0)), float(np.mean(depth < 0.0))
+    if negative > positive:
+        t, xyz, positive = -t, -xyz, negative
     stretch = np.linalg.svd(calibrated[:, :, :3], compute_uv=False)
     return Metric(
         R,
@@ -99,6 +104,13 @@ def metric_from_frame(
         float(np.median(quadric_residuals(omega, K))),
         float(np.max(stretch[:, 0] / np.maximum(stretch[:, 2], 1e-300))),
     )
+
+
+def _median_seen(tracks: Tracks, xyz: Array) -> Array:
+    """Per camera, the median of each coordinate over the landmarks that it sees; (cameras, 3)."""
+    order = np.argsort(tracks.cam, kind="stable")
+    starts = np.cumsum(np.bincount(tracks.cam, minlength=tracks.cameras))[:-1]
+    return np.array([np.median(seen, axis=0) for seen in np.split(xyz[tracks.landmark[order]], starts)])
 
 
 def depths(tracks: Tracks, R: Array, t: Array, xyz: Array) -> Array:

@@ -41,14 +41,14 @@ def refine_quadric(P: Array, Q: Array, focal: Array) -> tuple[Array, Array]:
 
     def residuals(x: Array) -> Array:
         Q, f = unpack(x)
-        unit, _, _ = _unit_omega(P @ Q)
+        unit, _ = _unit_omega(P @ Q)
         K, _ = _unit_calibration(f)
         return np.concatenate([((unit - K) * _TWICE).reshape(-1), _PRIOR * (x[12:] - np.log(f0))])
 
     def jacobian(x: Array) -> Array:
         Q, f = unpack(x)
         A = P @ Q
-        unit, norm, _ = _unit_omega(A)
+        unit, norm = _unit_omega(A)
         J = np.zeros((6 * m + m, 12 + m))
         for a in range(4):
             for b in range(3):
@@ -70,11 +70,11 @@ def refine_quadric(P: Array, Q: Array, focal: Array) -> tuple[Array, Array]:
     return unpack(fit.x)
 
 
-def _unit_omega(A: Array) -> tuple[Array, Array, Array]:
+def _unit_omega(A: Array) -> tuple[Array, Array]:
     """ω = AA' as six entries of unit Frobenius norm, and the norm."""
     omega = (A @ A.transpose(0, 2, 1))[:, _I, _J]
     norm = np.sqrt(np.maximum(np.einsum("nk,nk,k->n", omega, omega, _TWICE**2), 1e-300))
-    return omega / norm[:, None], norm, omega
+    return omega / norm[:, None], norm
 
 
 def _unit_calibration(f: Array) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ from initfree.arrays import Array, Tracks
 from initfree.varpro import kernels
 from initfree.varpro.quadratic import Quadratic
 
-_UNWEIGHTED = np.empty(0)
+UNWEIGHTED = np.empty(0)
 _potrf, _potrs = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
 
 
@@ -46,7 +46,7 @@ class ReducedSystem:
         P: Array,
         X: Array,
         *,
-        weight: Array = _UNWEIGHTED,
+        weight: Array = UNWEIGHTED,
         homogeneous: bool = False,
         landmark_damping: float = 0.0,
     ) -> None:

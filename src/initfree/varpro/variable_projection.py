@@ -15,11 +15,10 @@ from initfree.formulations.base import Formulation, homogeneous
 from initfree.losses import Cauchy, LeastSquares, Loss, scale_from_median
 from initfree.varpro import kernels
 from initfree.varpro.levenberg_marquardt import Convergence, LMConfig, OnIteration, minimise
-from initfree.varpro.system import CameraTerm, ReducedSystem
+from initfree.varpro.system import UNWEIGHTED, CameraTerm, ReducedSystem
 
 LossName = Literal["none", "cauchy", "cauchy-consistent"]
 
-_UNWEIGHTED = np.empty(0)
 _SCALE_MULTIPLE = 3.0
 _SCALE_FLOOR = 2e-3
 """In normalised units, where an image is about 2 wide: around a pixel."""
@@ -67,7 +66,7 @@ class VariableProjection:
         self._system = ReducedSystem(tracks, camera_term)
         self._quadratic = formulation.quadratic(m, homogeneous(m))
         self._effective = self._quadratic
-        self._weight = _UNWEIGHTED
+        self._weight = UNWEIGHTED
         self.P = np.ascontiguousarray(P, dtype=np.float64).copy()
         self.X, self._y = self._landmarks(self.P)
         self._squared = self._residuals(self._y)

@@ -124,7 +124,7 @@ class ProjectiveRefinement:
             return None
         step, predicted = solved
         X = np.empty_like(self.X)
-        predicted += kernels.back_substitute(t.ptr, t.cam, q.S, q.anchor, q.g, self.P, self.X, True, damping, step, X)
+        predicted += kernels.back_substitute(t.ptr, t.cam, q.S, q.anchor, q.g, self.P, self.X, damping, step, X)
         P, X = on_spheres(self.P + step, X)
         self._project(P, X)
         squared = self._error.squared_residuals(self._y)

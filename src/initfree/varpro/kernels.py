@@ -42,24 +42,19 @@ def kernel(**options: Any) -> Any:
 
 
 @kernel(inline="always")
-def _landmark_basis(X, j, homogeneous, N):
-    """Columns of N span the directions in which landmark j moves.
+def _sphere_tangent(X, j, N):
+    """Columns of N span the tangent space of the unit sphere at landmark j.
 
-    On the sphere: the Householder reflection that maps e4 to ±X_j maps e1, e2, e3 to its tangent space.
+    The Householder reflection that maps e4 to ±X_j maps e1, e2, e3 to it.
     """
-    if homogeneous:
-        x0, x1, x2, x3 = X[j, 0], X[j, 1], X[j, 2], X[j, 3]
-        norm = np.sqrt(x0 * x0 + x1 * x1 + x2 * x2 + x3 * x3)
-        u3 = x3 / norm + (1.0 if x3 >= 0.0 else -1.0)
-        u = (x0 / norm, x1 / norm, x2 / norm, u3)
-        scale = 2.0 / (u[0] * u[0] + u[1] * u[1] + u[2] * u[2] + u3 * u3)
-        for k in range(4):
-            for c in range(3):
-                N[k, c] = (1.0 if k == c else 0.0) - scale * u[k] * u[c]
-    else:
-        for k in range(4):
-            for c in range(3):
-                N[k, c] = 1.0 if k == c else 0.0
+    x0, x1, x2, x3 = X[j, 0], X[j, 1], X[j, 2], X[j, 3]
+    norm = np.sqrt(x0 * x0 + x1 * x1 + x2 * x2 + x3 * x3)
+    u3 = x3 / norm + (1.0 if x3 >= 0.0 else -1.0)
+    u = (x0 / norm, x1 / norm, x2 / norm, u3)
+    scale = 2.0 / (u[0] * u[0] + u[1] * u[1] + u[2] * u[2] + u3 * u3)
+    for k in range(4):
+        for c in range(3):
+            N[k, c] = (1.0 if k == c else 0.0) - scale * u[k] * u[c]
 
 
 @kernel()
@@ -212,8 +207,9 @@ def assemble(ptr, cam, pair, S, anchor, g, weight, P, X, homogeneous, damping, b
         start = ptr[j]
         count = ptr[j + 1] - start
         x0, x1, x2, x3 = X[j, 0], X[j, 1], X[j, 2], X[j, 3]
-        _landmark_basis(X, j, homogeneous, N)
-        V[:, :] = 0.0
+        if homogeneous:
+            _sphere_tangent(X, j, N)
+        v00 = v10 = v11 = v20 = v21 = v22 = 0.0
         K[:, :] = 0.0
         h0 = h1 = h2 = 0.0
         for i in range(count):
@@ -228,33 +224,60 @@ def assemble(ptr, cam, pair, S, anchor, g, weight, P, X, homogeneous, damping, b
             k1 = w * (s[1] * e0 + s[3] * e1 + s[4] * e2 + g[a, 1])
             k2 = w * (s[2] * e0 + s[4] * e1 + s[5] * e2 + g[a, 2])
             E[i, 0], E[i, 1], E[i, 2] = k0, k1, k2
-            for r in range(3):
-                for c in range(3):
-                    if homogeneous:
-                        B[r, c] = p[r, 0] * N[0, c] + p[r, 1] * N[1, c] + p[r, 2] * N[2, c] + p[r, 3] * N[3, c]
-                    else:
-                        B[r, c] = p[r, c]
-            for c in range(3):
-                T[i, 0, c] = s[0] * B[0, c] + s[1] * B[1, c] + s[2] * B[2, c]
-                T[i, 1, c] = s[1] * B[0, c] + s[3] * B[1, c] + s[4] * B[2, c]
-                T[i, 2, c] = s[2] * B[0, c] + s[4] * B[1, c] + s[5] * B[2, c]
-            for r in range(3):
-                for c in range(r + 1):
-                    v = B[0, r] * T[i, 0, c] + B[1, r] * T[i, 1, c] + B[2, r] * T[i, 2, c]
-                    V[r, c] += v
-                    if weighted:
-                        K[r, c] += w * v
-            h0 += B[0, 0] * k0 + B[1, 0] * k1 + B[2, 0] * k2
-            h1 += B[0, 1] * k0 + B[1, 1] * k1 + B[2, 1] * k2
-            h2 += B[0, 2] * k0 + B[1, 2] * k1 + B[2, 2] * k2
-        shift = damping * (V[0, 0] + V[1, 1] + V[2, 2]) / 3.0
-        for r in range(3):
-            V[r, r] += shift
-            for c in range(r):
-                V[c, r] = V[r, c]
-                K[c, r] = K[r, c]
+            if homogeneous:
+                b00 = p[0, 0] * N[0, 0] + p[0, 1] * N[1, 0] + p[0, 2] * N[2, 0] + p[0, 3] * N[3, 0]
+                b01 = p[0, 0] * N[0, 1] + p[0, 1] * N[1, 1] + p[0, 2] * N[2, 1] + p[0, 3] * N[3, 1]
+                b02 = p[0, 0] * N[0, 2] + p[0, 1] * N[1, 2] + p[0, 2] * N[2, 2] + p[0, 3] * N[3, 2]
+                b10 = p[1, 0] * N[0, 0] + p[1, 1] * N[1, 0] + p[1, 2] * N[2, 0] + p[1, 3] * N[3, 0]
+                b11 = p[1, 0] * N[0, 1] + p[1, 1] * N[1, 1] + p[1, 2] * N[2, 1] + p[1, 3] * N[3, 1]
+                b12 = p[1, 0] * N[0, 2] + p[1, 1] * N[1, 2] + p[1, 2] * N[2, 2] + p[1, 3] * N[3, 2]
+                b20 = p[2, 0] * N[0, 0] + p[2, 1] * N[1, 0] + p[2, 2] * N[2, 0] + p[2, 3] * N[3, 0]
+                b21 = p[2, 0] * N[0, 1] + p[2, 1] * N[1, 1] + p[2, 2] * N[2, 1] + p[2, 3] * N[3, 1]
+                b22 = p[2, 0] * N[0, 2] + p[2, 1] * N[1, 2] + p[2, 2] * N[2, 2] + p[2, 3] * N[3, 2]
+            else:
+                b00, b01, b02 = p[0, 0], p[0, 1], p[0, 2]
+                b10, b11, b12 = p[1, 0], p[1, 1], p[1, 2]
+                b20, b21, b22 = p[2, 0], p[2, 1], p[2, 2]
+            s0, s1, s2, s3, s4, s5 = s[0], s[1], s[2], s[3], s[4], s[5]
+            t00, t01, t02 = s0 * b00 + s1 * b10 + s2 * b20, s0 * b01 + s1 * b11 + s2 * b21, s0 * b02 + s1 * b12 + s2 * b22
+            t10, t11, t12 = s1 * b00 + s3 * b10 + s4 * b20, s1 * b01 + s3 * b11 + s4 * b21, s1 * b02 + s3 * b12 + s4 * b22
+            t20, t21, t22 = s2 * b00 + s4 * b10 + s5 * b20, s2 * b01 + s4 * b11 + s5 * b21, s2 * b02 + s4 * b12 + s5 * b22
+            T[i, 0, 0], T[i, 0, 1], T[i, 0, 2] = t00, t01, t02
+            T[i, 1, 0], T[i, 1, 1], T[i, 1, 2] = t10, t11, t12
+            T[i, 2, 0], T[i, 2, 1], T[i, 2, 2] = t20, t21, t22
+            d00, d10, d11 = (
+                b00 * t00 + b10 * t10 + b20 * t20,
+                b01 * t00 + b11 * t10 + b21 * t20,
+                b01 * t01 + b11 * t11 + b21 * t21,
+            )
+            d20, d21, d22 = (
+                b02 * t00 + b12 * t10 + b22 * t20,
+                b02 * t01 + b12 * t11 + b22 * t21,
+                b02 * t02 + b12 * t12 + b22 * t22,
+            )
+            v00 += d00
+            v10 += d10
+            v11 += d11
+            v20 += d20
+            v21 += d21
+            v22 += d22
+            if weighted:
+                K[0, 0] += w * d00
+                K[1, 0] += w * d10
+                K[1, 1] += w * d11
+                K[2, 0] += w * d20
+                K[2, 1] += w * d21
+                K[2, 2] += w * d22
+            h0 += b00 * k0 + b10 * k1 + b20 * k2
+            h1 += b01 * k0 + b11 * k1 + b21 * k2
+            h2 += b02 * k0 + b12 * k1 + b22 * k2
+        shift = damping * (v00 + v11 + v22) / 3.0
+        V[0, 0], V[1, 1], V[2, 2] = v00 + shift, v11 + shift, v22 + shift
+        V[1, 0], V[2, 0], V[2, 1] = v10, v20, v21
+        V[0, 1], V[0, 2], V[1, 2] = v10, v20, v21
         whitening(V, M)
         if weighted:
+            K[0, 1], K[0, 2], K[1, 2] = K[1, 0], K[2, 0], K[2, 1]
             for r in range(3):
                 for c in range(3):
                     B[r, c] = M[r, 0] * K[0, c] + M[r, 1] * K[1, c] + M[r, 2] * K[2, c]
@@ -345,12 +368,12 @@ def scatter(pairs, blocks, H):
 
 
 @kernel()
-def back_substitute(ptr, cam, S, anchor, g, P, X, homogeneous, damping, step, moved):
+def back_substitute(ptr, cam, S, anchor, g, P, X, damping, step, moved):
     """Landmarks after the joint step that moves the cameras by `step`; returns 1/2 sum_j shift_j |δ_j|².
 
     The return value is what the damped reduced system leaves out of the undamped quadratic's decrease.
 
-    δ_j = -V_j^-1 (h_j + sum_i T_ij' step_i X_j), X_j <- X_j + N_j δ_j, back on the unit sphere if homogeneous.
+    δ_j = -V_j^-1 (h_j + sum_i T_ij' step_i X_j), X_j <- X_j + N_j δ_j, back on the unit sphere.
     """
     N = np.empty((4, 3))
     V = np.empty((3, 3))
@@ -359,7 +382,7 @@ def back_substitute(ptr, cam, S, anchor, g, P, X, homogeneous, damping, step, mo
     damping_gain = 0.0
     for j in range(ptr.size - 1):
         x0, x1, x2, x3 = X[j, 0], X[j, 1], X[j, 2], X[j, 3]
-        _landmark_basis(X, j, homogeneous, N)
+        _sphere_tangent(X, j, N)
         V[:, :] = 0.0
         h0 = h1 = h2 = 0.0
         for a in range(ptr[j], ptr[j + 1]):
@@ -404,8 +427,7 @@ def back_substitute(ptr, cam, S, anchor, g, P, X, homogeneous, damping, step, mo
         for k in range(4):
             moved[j, k] = X[j, k] + N[k, 0] * d0 + N[k, 1] * d1 + N[k, 2] * d2
             norm += moved[j, k] * moved[j, k]
-        if homogeneous:
-            norm = 1.0 / np.sqrt(norm)
-            for k in range(4):
-                moved[j, k] *= norm
+        norm = 1.0 / np.sqrt(norm)
+        for k in range(4):
+            moved[j, k] *= norm
     return damping_gain

@@ -36,6 +36,20 @@ class StageReport:
 
 
 @dataclass(frozen=True)
+class StartReport:
+    """Figures of one start of the `auto` strategy."""
+
+    name: str
+    seconds: float
+    cost: float
+    """1/2 of the robust sum of squared residuals over all observations, Euclidean, Cauchy at 4 px: what starts are ranked by"""
+    accepted: bool
+    inlier_share: float
+    worst_share: float
+    stages: tuple[StageReport, ...]
+
+
+@dataclass(frozen=True)
 class Result:
     """Cameras and landmarks, projective and metric, with the figures of every stage."""
 
@@ -53,6 +67,11 @@ class Result:
     """the final reconstruction: adjusted, or as upgraded"""
     certificate: Certificate
     stages: tuple[StageReport, ...]
+    """of the start that won"""
+    starts: tuple[StartReport, ...] = ()
+    """every start of the `auto` strategy, in order; empty for a single pipeline"""
+    winner: str = ""
+    """name of the start that won"""
 
     def stage(self, name: str) -> StageReport:
         return next(stage for stage in self.stages if stage.name == name)

@@ -202,5 +202,10 @@ def restricted(problem: Problem, keep: NDArray[np.bool_]) -> tuple[Problem, Inde
         pixels=np.ascontiguousarray(problem.pixels[kept]),
         landmark_ids=problem.landmark_ids[left],
         keypoint=problem.keypoint[kept],
+        dropped=replace(
+            problem.dropped,
+            observations=problem.dropped.observations + t.observations - len(kept),
+            landmarks=problem.dropped.landmarks + t.landmarks - len(left),
+        ),
     )
     return part, left

@@ -42,7 +42,7 @@ class StartReport:
     name: str
     seconds: float
     cost: float
-    """1/2 of the robust sum of squared residuals over all observations, Euclidean, Cauchy at 4 px: what starts are ranked by"""
+    """robust Euclidean cost of all observations (`repair.robust_cost`), by which starts are ranked"""
     accepted: bool
     inlier_share: float
     worst_share: float

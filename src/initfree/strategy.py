@@ -10,16 +10,16 @@ from dataclasses import replace
 
 import numpy as np
 
+from initfree.completion import without_outliers
 from initfree.config import SolveConfig
 from initfree.errors import InputError
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.pipeline import OnProgress, blas_threads
 from initfree.problem import Problem
-from initfree.refinement import Reprojection
 from initfree.result import Result
-from initfree.start import Attempt, Start, run_start
-from initfree.two_view import relative_rotations, two_view_geometries
-from initfree.varpro import kernels
+from initfree.rotations import estimate_rotations
+from initfree.start import Attempt, Start, reprojection_errors, run_start
+from initfree.two_view import TwoView, relative_rotations, two_view_geometries
 from initfree.voting import vote
 
 SAME_OPTIMUM = 1e-3
@@ -60,7 +60,8 @@ def solve_auto(
             if attempt.certificate.accepted:
                 break
         best = min(attempts, key=lambda a: (not a.certificate.accepted, a.cost))
-        return best.result(problem, [a.report() for a in attempts])
+        result = best.result(problem, [a.report() for a in attempts])
+        return without_outliers(result) if best.certificate.accepted else result
 
 
 def _starts(
@@ -68,31 +69,36 @@ def _starts(
 ) -> Iterator[Start]:
     """Starts in the order in which they are worth their time; `attempts` holds what the earlier ones led to."""
     short = replace(config, max_iterations=min(config.max_iterations, SHORT))
+    pairs: list[TwoView] | None = None
     if config.formulation == "pose-rot" and rotations is None:
-        pairs = two_view_geometries(problem, config.seed, MIN_MATCHES)
-        rotations = relative_rotations(pairs, MIN_INLIERS)
-    yield Start(config.init, short, rotations=rotations)
+        pairs, rotations = two_view_geometries(problem, config.seed, MIN_MATCHES), estimate_rotations(problem, config.seed)
+    first = Start(config.init, short, rotations=rotations)
+    shared = np.tril(problem.tracks.covisibility, -1)
+    votes = problem.calibrated and bool((shared >= MIN_MATCHES).any())
+    yield replace(first, patient=not votes)
+    put_off = not attempts
     keep = None
-    if problem.calibrated:
-        pairs = two_view_geometries(problem, config.seed, MIN_MATCHES)
+    if votes:
+        pairs = two_view_geometries(problem, config.seed, MIN_MATCHES) if pairs is None else pairs
         keep = vote(problem.tracks, pairs)
-        estimated = relative_rotations([pair for pair in pairs], MIN_INLIERS)
+        estimated = relative_rotations(pairs, MIN_INLIERS)
         if estimated is not None:
-            yield Start("vote, rotations", replace(short, formulation="pose-rot"), keep, estimated)
-            yield Start("vote, rotations, small alpha", replace(short, formulation="pose-rot", alpha=0.005), keep, estimated)
+            voted = replace(short, formulation="pose-rot")
+            yield Start("vote with rotations", voted, keep, estimated)
+            yield Start("vote with rotations, alpha 0.005", replace(voted, alpha=0.005), keep, estimated)
         yield Start("vote", short, keep)
-    yield from _trimming(problem, short, keep, attempts)
+    if put_off:
+        yield first
+    yield from _trimming(problem, short, attempts)
     yield Start("spectral-outward", replace(short, init="spectral-outward"), keep)
-    for seed in range(SEEDS):
-        yield Start(f"normal-affine {seed}", replace(short, init="normal-affine", seed=config.seed + seed), keep)
+    yield Start("alpha 0.002", replace(short, alpha=0.002), keep, cameras=attempts[0].P)
+    for seed in range(config.seed, config.seed + SEEDS):
+        yield Start(f"normal-affine, seed {seed}", replace(short, init="normal-affine", seed=seed), keep)
 
 
-def _trimming(problem: Problem, config: SolveConfig, keep, attempts: list[Attempt]) -> Iterator[Start]:
-    """Leave out what fits the best attempt so far worst, and start anew; again."""
-    for _ in range(TRIMMING_ROUNDS):
-        last = attempts[-1]
-        y = np.empty((problem.tracks.observations, 3))
-        kernels.project(problem.tracks.ptr, problem.tracks.cam, last.P, last.X, y)
-        error = np.sqrt(Reprojection(problem.m, problem.pixels).squared_residuals(y))
+def _trimming(problem: Problem, config: SolveConfig, attempts: list[Attempt]) -> Iterator[Start]:
+    """Leave out what fits the last attempt worst, and start anew; again."""
+    for k in range(TRIMMING_ROUNDS):
+        error = reprojection_errors(problem, attempts[-1].P, attempts[-1].X)
         limit = max(TRIMMED_PIXELS, float(np.quantile(error, 1.0 - TRIMMED_SHARE)))
-        yield Start("trimmed", config, error <= limit)
+        yield Start(f"trimmed {k + 1}", config, error <= limit)

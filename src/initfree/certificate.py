@@ -69,7 +69,7 @@ def certify(tracks: Tracks, names: tuple[str, ...], m: Array, pixels: Array, met
     agreeing = fits & (np.bincount(tracks.landmark, weights=fits) >= 3)[tracks.landmark]
 
     def by_camera(chosen: NDArray[np.bool_]) -> Array:
-        return np.bincount(tracks.cam, weights=chosen, minlength=tracks.cameras)
+        return np.bincount(tracks.cam, weights=chosen.astype(np.float64), minlength=tracks.cameras).astype(np.float64)
 
     seen, count, consensus = np.bincount(tracks.cam, minlength=tracks.cameras), by_camera(fits), by_camera(agreeing)
     share = count / seen

@@ -1,6 +1,7 @@
 """Cameras that nothing agrees with, found again from the landmarks of those that agree with each other."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from initfree.arrays import Array
 from initfree.certificate import INLIER_PIXELS, metric_residuals
@@ -37,6 +38,13 @@ def camera_shares(problem: Problem, metric: Metric) -> Array:
     return np.bincount(tracks.cam, weights=fits, minlength=tracks.cameras) / np.bincount(
         tracks.cam, minlength=tracks.cameras
     )
+
+
+def consensus(problem: Problem, metric: Metric, least: int = 3) -> NDArray[np.bool_]:
+    """Observations within 4 px, in front, of landmarks that at least `least` such observations agree on."""
+    error, depth = metric_residuals(problem.tracks, problem.m, problem.pixels, metric)
+    fits = (error <= INLIER_PIXELS) & (depth > 0.0)
+    return fits & (np.bincount(problem.tracks.landmark, weights=fits) >= least)[problem.tracks.landmark]
 
 
 def repair(problem: Problem, metric: Metric, limits: AdjustConfig, seed: int = 0) -> tuple[Metric, int]:

@@ -22,8 +22,9 @@ from initfree.start import Attempt, Start, reprojection_errors, run_start
 from initfree.two_view import TwoView, relative_rotations, two_view_geometries
 from initfree.voting import vote
 
-SAME_OPTIMUM = 1e-3
-"""Relative difference of costs up to which two starts have found the same optimum."""
+SAME_OPTIMUM = 1e-4
+"""Relative difference of costs up to which two starts have found the same optimum; with a pixel² for as many observations
+as its inverse, below which costs are rounding."""
 MIN_MATCHES = 10
 MIN_INLIERS = 12
 SEEDS = 4
@@ -57,11 +58,17 @@ def solve_auto(
             if attempt is None:
                 continue
             attempts.append(attempt)
-            if attempt.certificate.accepted:
+            if attempt.certificate.accepted or _found_twice(problem, attempts):
                 break
         best = min(attempts, key=lambda a: (not a.certificate.accepted, a.cost))
         result = best.result(problem, [a.report() for a in attempts])
         return without_outliers(result) if best.certificate.accepted else result
+
+
+def _found_twice(problem: Problem, attempts: list[Attempt]) -> bool:
+    """Whether the best two attempts ended in the same optimum: what the certificate says of it will not change."""
+    costs = sorted(a.cost for a in attempts)[:2]
+    return len(costs) == 2 and costs[1] - costs[0] <= SAME_OPTIMUM * (costs[0] + SAME_OPTIMUM * problem.tracks.observations)
 
 
 def _starts(

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from initfree.arrays import Array, Tracks
+from initfree.arrays import Array, Index, Tracks
 from initfree.two_view import TwoView
 
 MAX_OUTLIER_SHARE = 0.34
@@ -42,7 +42,7 @@ def vote(tracks: Tracks, pairs: list[TwoView]) -> NDArray[np.bool_]:
     return keep & _largest_parts(tracks, matches[alive], keep)
 
 
-def _outlier_share(tracks: Tracks, matches: Array, inlier: NDArray[np.bool_], weight: Array) -> Array:
+def _outlier_share(tracks: Tracks, matches: Index, inlier: NDArray[np.bool_], weight: Array) -> Array:
     total, against = np.zeros(tracks.observations), np.zeros(tracks.observations)
     for side in range(2):
         np.add.at(total, matches[:, side], weight)
@@ -50,7 +50,7 @@ def _outlier_share(tracks: Tracks, matches: Array, inlier: NDArray[np.bool_], we
     return against / np.maximum(total, 1e-12)
 
 
-def _largest_parts(tracks: Tracks, edges: Array, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _largest_parts(tracks: Tracks, edges: Index, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Observations in the largest connected part of their track; all of a track without any edge."""
     n = tracks.observations
     graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))

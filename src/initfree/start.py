@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from initfree import formulations
 from initfree.arrays import Array
-from initfree.certificate import MIN_SHARE, Certificate, certify
+from initfree.certificate import Certificate, certify
 from initfree.config import SolveConfig
-from initfree.euclidean import adjust
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.pipeline import (
     OnProgress,
@@ -23,7 +22,7 @@ from initfree.pipeline import (
 )
 from initfree.problem import Problem, restricted
 from initfree.refinement import Reprojection
-from initfree.repair import consensus, repair, repair_limits, robust_cost
+from initfree.repair import repair, repair_limits, robust_cost
 from initfree.result import Result, StageReport, StartReport
 from initfree.upgrade.metric import Metric
 from initfree.varpro import kernels
@@ -115,16 +114,6 @@ def run_start(problem: Problem, start: Start, on_progress: OnProgress | None) ->
     if rounds:
         stages.append(StageReport("repair", time.perf_counter() - resecting, iterations=rounds, cost=cost))
     certificate = certify(problem.tracks, problem.names, problem.m, problem.pixels, metric)
-    if not certificate.accepted and certificate.inlier_share >= MIN_SHARE:
-        # Near, but bent by wrong matches: what agrees pulls it straight, then all observations judge it again.
-        trial = metric
-        for weight in (consensus(problem, metric).astype(np.float64), None):
-            trial, _ = adjust(
-                problem.tracks, problem.m, problem.pixels, trial, limits, groups=problem.camera_ids, weight=weight
-            )
-        if robust_cost(problem, trial) < cost:
-            metric, cost = trial, robust_cost(problem, trial)
-            certificate = certify(problem.tracks, problem.names, problem.m, problem.pixels, metric)
     return Attempt(start, P, X, before, upgraded, metric, certificate, cost, tuple(stages), time.perf_counter() - began)
 
 

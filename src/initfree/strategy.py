@@ -92,13 +92,17 @@ def _starts(
         if estimated is not None:
             voted = replace(short, formulation="pose-rot")
             yield Start("vote with rotations", voted, keep, estimated)
+            if attempts:
+                # The optimum of the surrogate itself may not be a reconstruction: continue with less of its regulariser.
+                yield Start("vote, continued at alpha 0.002", replace(short, alpha=0.002), keep, cameras=attempts[-1].P)
             yield Start("vote with rotations, alpha 0.005", replace(voted, alpha=0.005), keep, estimated)
         yield Start("vote", short, keep)
     if put_off:
         yield first
     yield from _trimming(problem, short, attempts)
     yield Start("spectral-outward", replace(short, init="spectral-outward"), keep)
-    yield Start("alpha 0.002", replace(short, alpha=0.002), keep, cameras=attempts[0].P)
+    best = min(attempts, key=lambda attempt: attempt.cost)
+    yield Start("continued at alpha 0.002", replace(short, alpha=0.002), cameras=best.P)
     for seed in range(config.seed, config.seed + SEEDS):
         yield Start(f"normal-affine, seed {seed}", replace(short, init="normal-affine", seed=seed), keep)
 

@@ -1,4 +1,4 @@
-"""The `auto` strategy: wrong cameras are repaired, failed starts replaced, wrong matches left out, nothing accepted wrongly."""
+"""The `auto` strategy: wrong cameras repaired, failed starts replaced, wrong matches left out, nothing wrong accepted."""
 
 from dataclasses import replace
 
@@ -9,7 +9,6 @@ from scipy.spatial.transform import Rotation
 from synthetic import Scene, ring, tracks_of
 
 import initfree
-from initfree import strategy
 from initfree.certificate import certify
 from initfree.problem import restricted
 from initfree.repair import camera_shares, consensus, repair, repair_limits, robust_cost
@@ -138,7 +137,6 @@ def test_pure_rotation_is_rejected_with_the_reason():
     result = initfree.solve_auto(initfree.load(to_reconstruction(projected(R, np.zeros((8, 3)), landmarks, 0.5))))
     assert not result.certificate.accepted
     assert "only turn" in result.certificate.reason
-    assert len(result.starts) < strategy.SEEDS
 
 
 def test_two_views_are_rejected_with_the_reason():

@@ -47,6 +47,9 @@ def test_solve_writes_a_model_and_run_json(tmp_path, model, capsys):
     assert report["metrics"]["before_upgrade"]["rotation_auc5"] < 50.0
     assert [stage["name"] for stage in report["stages"]] == ["varpro", "refinement", "upgrade", "adjustment"]
     assert report["metrics"]["after_adjustment"]["rotation_auc5"] == pytest.approx(100.0, abs=0.005)
+    assert report["strategy"] == "auto"
+    assert report["winner"] == "spectral"
+    assert [start["accepted"] for start in report["starts"]] == [True]
     assert report["positive_depths"] == 1.0
     refinement = report["stages"][1]
     assert refinement["unit"] == "pixels"
@@ -72,7 +75,7 @@ def test_solve_again_replaces_its_files_and_keeps_others(tmp_path, model):
 
 
 def test_not_accepted_is_exit_code_3_with_files(tmp_path, model, capsys):
-    assert run("solve", model, "--output", tmp_path, "--upgrade", "none", "--no-adjust") == 3
+    assert run("solve", model, "--output", tmp_path, "--strategy", "single", "--upgrade", "none", "--no-adjust") == 3
     assert "not accepted: " in capsys.readouterr().out
     assert (tmp_path / "sparse" / "0" / "points3D.bin").exists()
 
@@ -218,7 +221,7 @@ def test_nothing_half_written_when_the_solver_fails(tmp_path, model, monkeypatch
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("our fault")
 
-    monkeypatch.setattr("initfree.commands.solve.solve_problem", broken)
+    monkeypatch.setattr("initfree.commands.solve.solve_auto", broken)
     with pytest.raises(RuntimeError, match="our fault"):
         main(["solve", str(model), "--output", str(tmp_path / "out")])
     assert list(tmp_path.iterdir()) == []

@@ -1,7 +1,8 @@
 """Bundle adjustment that starts from nothing: from image observations to a metric reconstruction.
 
 problem = initfree.load("path/to/model")
-result = initfree.solve(problem, initfree.SolveConfig(formulation="pose"))
+result = initfree.solve_auto(problem)                                       # several starts until one is certified
+result = initfree.solve(problem, initfree.SolveConfig(formulation="pose"))  # or one pipeline, exactly as configured
 print(initfree.evaluate(result, "path/to/truth"))
 result.to_colmap().write("out")
 """
@@ -14,6 +15,7 @@ from initfree.metrics import Metrics
 from initfree.pipeline import solve
 from initfree.problem import Problem
 from initfree.result import Result
+from initfree.strategy import solve_auto
 
 __version__ = "0.1.0"
-__all__ = ["InputError", "Metrics", "Problem", "Result", "SolveConfig", "evaluate", "load", "solve"]
+__all__ = ["InputError", "Metrics", "Problem", "Result", "SolveConfig", "evaluate", "load", "solve", "solve_auto"]

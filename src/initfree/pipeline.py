@@ -44,10 +44,13 @@ def solve(
     on_progress: OnProgress | None = None,
 ) -> Result:
     """From observations to a metric reconstruction. `rotations` replace the estimated ones in pose-rot."""
-    # Small factorisations lose more to waking BLAS threads than they gain, and with one thread they repeat bit for bit.
-    threads = 1 if 12 * problem.tracks.cameras < _THREADED_SYSTEM else None
-    with threadpool_limits(threads, user_api="blas"):
+    with blas_threads(problem):
         return _solve(problem, config, rotations, on_progress)
+
+
+def blas_threads(problem: Problem) -> threadpool_limits:
+    """Small factorisations lose more to waking BLAS threads than they gain, and with one thread they repeat bit for bit."""
+    return threadpool_limits(1 if 12 * problem.tracks.cameras < _THREADED_SYSTEM else None, user_api="blas")
 
 
 def _solve(
@@ -98,15 +101,16 @@ def minimise_ose(
     config: SolveConfig,
     rotations: RelativeRotations | None,
     on_iteration: OnIteration | None,
+    start: Array | None = None,
 ) -> tuple[Array, Array, StageReport]:
-    """Stage 1: object-space error by VarPro from the chosen initial cameras."""
+    """Stage 1: object-space error by VarPro from the chosen initial cameras, or from `start`."""
     formulation = formulations.make(config.formulation, config.alpha)
     term = RotationTerm(rotations, config.beta) if rotations is not None and formulation.uses_rotations else None
     stage = VariableProjection(
         problem.tracks,
         problem.m,
         formulation,
-        initialize(config.init, problem.tracks, config.seed),
+        initialize(config.init, problem.tracks, config.seed) if start is None else start,
         loss=config.loss,
         loss_scale=config.loss_scale,
         camera_term=term,

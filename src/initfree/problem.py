@@ -1,6 +1,6 @@
 """The problem: image observations and nothing else. Poses and points of an input are not here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -183,3 +183,34 @@ def without_repeats(image: Index, landmark_id: Index) -> NDArray[np.bool_]:
     again = np.zeros(len(image), dtype=bool)
     again[order[1:]] = (np.diff(image[order]) == 0) & (np.diff(landmark_id[order]) == 0)
     return ~again
+
+
+def restricted(problem: Problem, keep: NDArray[np.bool_]) -> tuple[Problem, Index] | None:
+    """The problem with the observations `keep` alone, and which landmarks are left; the cameras are all the same.
+
+    Landmarks need three observations. None where a camera would have fewer than six, or the graph fall apart.
+    """
+    t = problem.tracks
+    seen = np.bincount(t.landmark[keep], minlength=t.landmarks)
+    kept = np.flatnonzero(keep & (seen >= 3)[t.landmark])
+    left, landmark = np.unique(t.landmark[kept], return_inverse=True)
+    cam = t.cam[kept]
+    if len(kept) == 0 or np.bincount(cam, minlength=t.cameras).min() < MIN_CAMERA_OBSERVATIONS:
+        return None
+    if _largest_component(cam, landmark, np.ones(len(cam), dtype=bool))[1] > 1:
+        return None
+    tracks = Tracks(cam, np.concatenate([[0], np.cumsum(np.bincount(landmark))]).astype(np.int64), t.cameras)
+    part = replace(
+        problem,
+        tracks=tracks,
+        m=np.ascontiguousarray(problem.m[kept]),
+        pixels=np.ascontiguousarray(problem.pixels[kept]),
+        landmark_ids=problem.landmark_ids[left],
+        keypoint=problem.keypoint[kept],
+        dropped=replace(
+            problem.dropped,
+            observations=problem.dropped.observations + t.observations - len(kept),
+            landmarks=problem.dropped.landmarks + t.landmarks - len(left),
+        ),
+    )
+    return part, left

@@ -38,6 +38,20 @@ class StageReport:
 
 
 @dataclass(frozen=True)
+class StartReport:
+    """Figures of one start of the `auto` strategy."""
+
+    name: str
+    seconds: float
+    cost: float
+    """robust Euclidean cost of all observations (`repair.robust_cost`), by which starts are ranked"""
+    accepted: bool
+    inlier_share: float
+    worst_share: float
+    stages: tuple[StageReport, ...]
+
+
+@dataclass(frozen=True)
 class Result:
     """Cameras and landmarks, projective and metric, with the figures of every stage."""
 
@@ -55,6 +69,11 @@ class Result:
     """the final reconstruction: adjusted, or as upgraded"""
     certificate: Certificate
     stages: tuple[StageReport, ...]
+    """of the start that won"""
+    starts: tuple[StartReport, ...] = ()
+    """every start of the `auto` strategy, in order; empty for a single pipeline"""
+    winner: str = ""
+    """name of the start that won"""
 
     def stage(self, name: str) -> StageReport:
         """The report of a stage by name."""

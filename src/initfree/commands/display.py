@@ -32,7 +32,7 @@ class StageProgress:
         now = time.monotonic()
         if now - self._shown >= _REFRESH_SECONDS:
             self._shown = now
-            line = f"{stage:<11} iteration {index + 1:4d}   cost {step.cost:.6e}   λ {step.damping:.1e}"
+            line = f"{stage:<22} iteration {index + 1:4d}   cost {step.cost:.6e}   λ {step.damping:.1e}"
             self._live.update(Text(line), refresh=True)
 
 
@@ -54,6 +54,8 @@ def print_result(console: Console, result: Result, seconds: float) -> None:
             f"{dropped.undistortable_observations} that the camera model cannot undistort",
             soft_wrap=True,
         )
+    if result.starts:
+        print_starts(console, result)
     table = Table(box=None, pad_edge=False)
     table.add_column("stage")
     for column in ("iterations", "seconds", "final cost", "mean residual"):
@@ -81,6 +83,23 @@ def print_result(console: Console, result: Result, seconds: float) -> None:
     )
     verdict = "accepted" if certificate.accepted else "not accepted"
     console.print(f"{verdict}: {certificate.reason} ({seconds:.1f} s)", soft_wrap=True)
+
+
+def print_starts(console: Console, result: Result) -> None:
+    """What was tried, and what became of it; one line where the first start was enough."""
+    if len(result.starts) == 1:
+        console.print(f"start: {result.winner}", soft_wrap=True)
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("start")
+    for column in ("seconds", "robust cost", "within 4 px", "worst image"):
+        table.add_column(column, justify="right")
+    table.add_column("")
+    for start in result.starts:
+        verdict = "won" if start.name == result.winner else ""
+        shares = f"{start.inlier_share:.1%}", f"{start.worst_share:.1%}"
+        table.add_row(start.name, f"{start.seconds:.2f}", f"{start.cost:.6g}", *shares, verdict)
+    console.print(table)
 
 
 def print_metrics(console: Console, metrics: dict[str, Metrics]) -> None:

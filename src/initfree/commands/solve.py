@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 from rich.console import Console
@@ -17,8 +17,10 @@ from initfree.io.staged import staged_directory
 from initfree.metrics import evaluate_models
 from initfree.pipeline import solve as solve_problem
 from initfree.rotations import rotations_from_truth
+from initfree.strategy import solve_auto
 
 NOT_ACCEPTED = 3
+Strategy = Literal["auto", "single"]
 
 
 def _refuse_to_overwrite(output: Path, read: Path) -> None:
@@ -33,6 +35,7 @@ def solve(
     /,
     output: Path,
     config: tyro.conf.OmitArgPrefixes[SolveConfig],
+    strategy: Strategy = "auto",
     min_obs: int = 3,
     intrinsics: Intrinsics = "known",
     truth: Path | None = None,
@@ -45,6 +48,8 @@ def solve(
     Args:
         input: COLMAP model (text or binary; in INPUT, INPUT/sparse or INPUT/sparse/0) or BAL file (.txt, .bz2, .gz).
         output: Directory to write to.
+        strategy: auto tries several starts, the first as configured here, until one is certified, and leaves out wrong
+            matches at the end; single runs the paper's pipeline once, exactly as configured.
         min_obs: Fewest observations of a landmark that is used.
         intrinsics: Whether a COLMAP model's intrinsics are used. Those of a BAL file never are.
         truth: Model to evaluate against, and to take rotations from with --rotations truth.
@@ -63,7 +68,8 @@ def solve(
     # Staged before the solve: an output that cannot be written should not cost the user a solve.
     with staged_directory(output) as staging:
         with StageProgress(console) as progress:
-            result = solve_problem(problem, config, rotations=rotations, on_progress=progress)
+            run = solve_auto if strategy == "auto" else solve_problem
+            result = run(problem, config, rotations=rotations, on_progress=progress)
         metrics = None
         if model is not None:
             stages = {"before_upgrade": result.before, "after_upgrade": result.upgraded}

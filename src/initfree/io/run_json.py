@@ -31,6 +31,9 @@ def describe(result: Result, seconds: float, metrics: dict[str, Metrics] | None 
             "observations": problem.tracks.observations,
             "dropped": asdict(problem.dropped),
         },
+        "strategy": "auto" if result.starts else "single",
+        "winner": result.winner or None,
+        "starts": [asdict(start) for start in result.starts],
         "stages": [asdict(stage) for stage in result.stages],
         "upgrade": {
             "method": result.config.upgrade,

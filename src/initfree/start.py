@@ -1,0 +1,134 @@
+"""One start of the `auto` strategy, from its first cameras to its Euclidean end over all observations."""
+
+import time
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from initfree import formulations
+from initfree.arrays import Array
+from initfree.certificate import Certificate, certify
+from initfree.config import SolveConfig
+from initfree.formulations.pose_rot import RelativeRotations
+from initfree.pipeline import (
+    OnProgress,
+    adjust_euclidean,
+    minimise_ose,
+    refine_projective,
+    refine_radial_cameras,
+    upgrade_metric,
+)
+from initfree.problem import Problem, restricted
+from initfree.refinement import Reprojection
+from initfree.repair import repair, repair_limits, robust_cost
+from initfree.result import Result, StageReport, StartReport
+from initfree.upgrade.metric import Metric
+from initfree.varpro import kernels
+
+WRONG_MATCHES = 0.02
+"""80th percentile of stage 1's reprojection error, in normalised units, that good matches stay below (0.011 on generated,
+0.006 on real data) and 5% of wrong ones exceed (0.05)"""
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a solve begins: settings, and what it works on until the Euclidean adjustment."""
+
+    name: str
+    config: SolveConfig
+    keep: NDArray[np.bool_] | None = None
+    """observations used until the Euclidean adjustment, which sees all; None: all"""
+    rotations: RelativeRotations | None = None
+    cameras: Array | None = None
+    """first cameras (cameras, 3, 4) in place of the configured initialisation"""
+    patient: bool = True
+    """if not, the start is put off where stage 1 already looks like wrong matches"""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What a start led to, over all landmarks of the problem."""
+
+    start: Start
+    P: Array
+    X: Array
+    before: Metric
+    upgraded: Metric
+    metric: Metric
+    certificate: Certificate
+    cost: float
+    stages: tuple[StageReport, ...]
+    seconds: float
+
+    def report(self) -> StartReport:
+        c = self.certificate
+        return StartReport(self.start.name, self.seconds, self.cost, c.accepted, c.inlier_share, c.worst_share, self.stages)
+
+    def result(self, problem: Problem, reports: list[StartReport]) -> Result:
+        return Result(
+            problem, self.start.config, self.P, self.X, self.before, self.upgraded, self.metric, self.certificate,
+            self.stages, tuple(reports), self.start.name,
+        )  # fmt: skip
+
+
+def run_start(problem: Problem, start: Start, on_progress: OnProgress | None) -> Attempt | None:
+    """All stages of the pipeline and the repair.
+
+    None where the start's observations do not hold all cameras together, or where it was put off.
+    """
+    began = time.perf_counter()
+    config, part, left = start.config, problem, None
+    if start.keep is not None:
+        found = restricted(problem, start.keep)
+        if found is None:
+            return None
+        part, left = found
+
+    def reporting(stage: str):
+        return None if on_progress is None else partial(on_progress, f"{start.name}: {stage}")
+
+    P, X, report = minimise_ose(part, config, start.rotations, reporting("varpro"), start.cameras)
+    if not start.patient and np.quantile(reprojection_errors(part, P, X) / part.pixels.mean(axis=1), 0.8) > WRONG_MATCHES:
+        return None
+    stages = [report]
+    if formulations.make(config.formulation, config.alpha).radial:
+        P, X, report = refine_radial_cameras(part, config, P, X, reporting("radial"))
+        stages.append(report)
+    if config.refine:
+        P, X, report = refine_projective(part, config, P, X, reporting("refinement"))
+        stages.append(report)
+    if left is not None:
+        everywhere = triangulate_projective(problem, P)
+        everywhere[left] = X
+        X = everywhere
+    upgraded, before, report = upgrade_metric(problem, config, P, X)
+    stages.append(report)
+    metric, report = adjust_euclidean(problem, config, upgraded, reporting("adjustment"))
+    stages.append(report)
+    resecting = time.perf_counter()
+    limits = repair_limits(problem, config.max_iterations, config.refine_tolerance)
+    metric, rounds = repair(problem, metric, limits, config.seed)
+    cost = robust_cost(problem, metric)
+    if rounds:
+        stages.append(StageReport("repair", time.perf_counter() - resecting, iterations=rounds, cost=cost))
+    certificate = certify(problem.tracks, problem.names, problem.m, problem.pixels, metric)
+    return Attempt(start, P, X, before, upgraded, metric, certificate, cost, tuple(stages), time.perf_counter() - began)
+
+
+def reprojection_errors(problem: Problem, P: Array, X: Array) -> Array:
+    """Of every observation, in pixels, for projective cameras and landmarks."""
+    y = np.empty((problem.tracks.observations, 3))
+    kernels.project(problem.tracks.ptr, problem.tracks.cam, P, X, y)
+    return np.sqrt(Reprojection(problem.m, problem.pixels).squared_residuals(y))
+
+
+def triangulate_projective(problem: Problem, P: Array) -> Array:
+    """Landmarks (landmarks, 4) that minimise sum |x - z m|² on the unit sphere, for given projective cameras."""
+    P = P / np.linalg.norm(P, axis=(1, 2), keepdims=True)
+    camera = P[problem.tracks.cam]
+    A = camera[:, :2] - problem.m[:, :, None] * camera[:, 2:]
+    A /= np.linalg.norm(A, axis=2, keepdims=True)
+    V = np.add.reduceat(np.einsum("nka,nkb->nab", A, A), problem.tracks.ptr[:-1], axis=0)
+    return np.ascontiguousarray(np.linalg.eigh(V)[1][:, :, 0])

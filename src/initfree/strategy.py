@@ -1,0 +1,115 @@
+"""The `auto` strategy: several ways to start, until one reconstruction is certified or all are used up.
+
+A start is cheap on easy data and hopeless on some hard data, and nothing before the Euclidean adjustment tells which (a
+low object-space error says nothing). So each start runs to its Euclidean end, cameras that nothing agrees with are
+resected, and starts are ranked by the robust Euclidean cost of ALL observations, whatever subset they began from.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from initfree.completion import without_outliers
+from initfree.config import SolveConfig
+from initfree.errors import InputError
+from initfree.formulations.pose_rot import RelativeRotations
+from initfree.pipeline import OnProgress, blas_threads
+from initfree.problem import Problem
+from initfree.result import Result
+from initfree.rotations import estimate_rotations
+from initfree.start import Attempt, Start, reprojection_errors, run_start
+from initfree.two_view import TwoView, relative_rotations, two_view_geometries
+from initfree.voting import vote
+
+SAME_OPTIMUM = 1e-4
+"""Relative difference of costs up to which two starts have found the same optimum; with a pixel² for as many observations
+as its inverse, below which costs are rounding."""
+MIN_MATCHES = 10
+MIN_INLIERS = 12
+SEEDS = 4
+"""random starts, last of all"""
+TRIMMING_ROUNDS = 3
+TRIMMED_PIXELS = 4.0
+TRIMMED_SHARE = 0.15
+"""most observations that a round of trimming leaves out"""
+SHORT = 100
+"""attempted steps a stage of a start may take: those that succeed need fewer"""
+
+
+def solve_auto(
+    problem: Problem,
+    config: SolveConfig = SolveConfig(),
+    *,
+    rotations: RelativeRotations | None = None,
+    on_progress: OnProgress | None = None,
+) -> Result:
+    """The best reconstruction of several starts; the first is the pipeline that `config` describes.
+
+    Ends as soon as a start is certified, or when two starts found the best optimum, or when all were tried. The number of
+    starts is the budget, not the clock: the same problem and seed give the same result on every machine.
+    """
+    if not config.adjust:
+        raise InputError("the auto strategy ranks starts by their Euclidean adjustment; --no-adjust needs --strategy single")
+    with blas_threads(problem):
+        attempts: list[Attempt] = []
+        for start in _starts(problem, config, rotations, attempts):
+            attempt = run_start(problem, start, on_progress)
+            if attempt is None:
+                continue
+            attempts.append(attempt)
+            if attempt.certificate.accepted or _found_twice(problem, attempts):
+                break
+        best = min(attempts, key=lambda a: (not a.certificate.accepted, a.cost))
+        result = best.result(problem, [a.report() for a in attempts])
+        return without_outliers(result) if best.certificate.accepted else result
+
+
+def _found_twice(problem: Problem, attempts: list[Attempt]) -> bool:
+    """Whether the best two attempts ended in the same optimum: what the certificate says of it will not change."""
+    costs = sorted(a.cost for a in attempts)[:2]
+    return len(costs) == 2 and costs[1] - costs[0] <= SAME_OPTIMUM * (costs[0] + SAME_OPTIMUM * problem.tracks.observations)
+
+
+def _starts(
+    problem: Problem, config: SolveConfig, rotations: RelativeRotations | None, attempts: list[Attempt]
+) -> Iterator[Start]:
+    """Starts in the order in which they are worth their time; `attempts` holds what the earlier ones led to."""
+    short = replace(config, max_iterations=min(config.max_iterations, SHORT))
+    pairs: list[TwoView] | None = None
+    if config.formulation == "pose-rot" and rotations is None:
+        pairs, rotations = two_view_geometries(problem, config.seed, MIN_MATCHES), estimate_rotations(problem, config.seed)
+    first = Start(config.init, short, rotations=rotations)
+    shared = np.tril(problem.tracks.covisibility, -1)
+    votes = problem.calibrated and bool((shared >= MIN_MATCHES).any())
+    yield replace(first, patient=not votes)
+    put_off = not attempts
+    keep = None
+    if votes:
+        pairs = two_view_geometries(problem, config.seed, MIN_MATCHES) if pairs is None else pairs
+        keep = vote(problem.tracks, pairs)
+        estimated = relative_rotations(pairs, MIN_INLIERS)
+        if estimated is not None:
+            voted = replace(short, formulation="pose-rot")
+            yield Start("vote with rotations", voted, keep, estimated)
+            if attempts:
+                # The optimum of the surrogate itself may not be a reconstruction: continue with less of its regulariser.
+                yield Start("vote, continued at alpha 0.002", replace(short, alpha=0.002), keep, cameras=attempts[-1].P)
+            yield Start("vote with rotations, alpha 0.005", replace(voted, alpha=0.005), keep, estimated)
+        yield Start("vote", short, keep)
+    if put_off:
+        yield first
+    yield from _trimming(problem, short, attempts)
+    yield Start("spectral-outward", replace(short, init="spectral-outward"), keep)
+    best = min(attempts, key=lambda attempt: attempt.cost)
+    yield Start("continued at alpha 0.002", replace(short, alpha=0.002), cameras=best.P)
+    for seed in range(config.seed, config.seed + SEEDS):
+        yield Start(f"normal-affine, seed {seed}", replace(short, init="normal-affine", seed=seed), keep)
+
+
+def _trimming(problem: Problem, config: SolveConfig, attempts: list[Attempt]) -> Iterator[Start]:
+    """Leave out what fits the last attempt worst, and start anew; again."""
+    for k in range(TRIMMING_ROUNDS):
+        error = reprojection_errors(problem, attempts[-1].P, attempts[-1].X)
+        limit = max(TRIMMED_PIXELS, float(np.quantile(error, 1.0 - TRIMMED_SHARE)))
+        yield Start(f"trimmed {k + 1}", config, error <= limit)

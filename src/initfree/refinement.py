@@ -5,19 +5,18 @@ its scale, so S y = 0 and a step never has a component along P_i: twelve numbers
 damping takes care of the fifteen degrees of the projective gauge.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from initfree.arrays import Array, Tracks
-from initfree.losses import Cauchy, LeastSquares, Loss
+from initfree.losses import Cauchy
 from initfree.projective import on_spheres, whitening
 from initfree.varpro import kernels
 from initfree.varpro.kernels import kernel
-from initfree.varpro.levenberg_marquardt import Convergence, LMConfig, OnIteration, coarse, joined, minimise
 from initfree.varpro.quadratic import Quadratic
+from initfree.varpro.robust_stage import RobustStage
 from initfree.varpro.system import ReducedSystem
 
 
@@ -86,7 +85,7 @@ class _Trial:
     step: float
 
 
-class ProjectiveRefinement:
+class ProjectiveRefinement(RobustStage):
     """Joint Levenberg-Marquardt over cameras and landmarks with Schur complement.
 
     Each camera is damped by λ times the mean of its own diagonal, each landmark by λ times that of its own block, so the
@@ -97,7 +96,6 @@ class ProjectiveRefinement:
         self._tracks = tracks
         self._error = error
         self._system = ReducedSystem(tracks)
-        self._loss: Loss = LeastSquares()
         G, inverse = whitening(P)
         self._undo = inverse, G
         self.P, self.X = on_spheres(P @ G, X @ inverse.T)
@@ -143,20 +141,3 @@ class ProjectiveRefinement:
     def squared_residuals(self) -> Array:
         """Of every observation, without the loss."""
         return self._squared
-
-    def minimise(
-        self, config: LMConfig, loss: Loss = LeastSquares(), on_iteration: OnIteration | None = None
-    ) -> Convergence:
-        """Run to convergence under a loss; call again with a narrower one to graduate it."""
-        self._loss = loss
-        return minimise(self, config, on_iteration, zero_cost=1e-26 * self._tracks.observations)
-
-    def minimise_graduated(
-        self, config: LMConfig, scales: Sequence[float], on_iteration: OnIteration | None = None
-    ) -> Convergence:
-        """Cauchy at each scale in turn, wide to narrow; one history, costs of the last scale count."""
-        parts = []
-        for scale in scales:
-            stage = config if scale == scales[-1] else coarse(config)
-            parts.append(self.minimise(stage, Cauchy(scale), on_iteration))
-        return joined(parts)

@@ -1,6 +1,5 @@
 """Levenberg-Marquardt over metric cameras and landmarks, landmarks eliminated by Schur complement."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +12,8 @@ from initfree.euclidean.state import POSES_ONLY, FreeIntrinsics, MetricState, Pa
 from initfree.euclidean.triangulation import triangulate
 from initfree.losses import Cauchy, LeastSquares, Loss
 from initfree.upgrade.metric import Metric
-from initfree.varpro.levenberg_marquardt import Convergence, LMConfig, OnIteration, coarse, joined, minimise
+from initfree.varpro.levenberg_marquardt import Convergence, LMConfig, OnIteration, coarse, joined
+from initfree.varpro.robust_stage import RobustStage
 
 _WIDE = 1000.0
 """pixels: a scale at which Cauchy is least squares for all but points that are nowhere near"""
@@ -29,7 +29,7 @@ class _Trial:
     step: float
 
 
-class EuclideanAdjustment:
+class EuclideanAdjustment(RobustStage):
     """Minimise 1/2 sum ρ(w |r|²) + 1/2 |priors|² over rotations, translations, free intrinsics and landmarks.
 
     Cameras are damped by λ diag(J'J) (Marquardt), each landmark by λ times the mean diagonal of its own block: neither the
@@ -61,7 +61,6 @@ class EuclideanAdjustment:
         state = _with_shared_intrinsics(state, groups, free)
         self._parameters = Parameters(free, groups)
         self._reference = self.state = state
-        self._loss: Loss = LeastSquares()
         row, column = np.nonzero(np.tril(tracks.covisibility))
         self._pairs = np.stack([row, column], axis=1)
         self._pair = np.full((tracks.cameras, tracks.cameras), -1, dtype=np.int64)
@@ -128,23 +127,6 @@ class EuclideanAdjustment:
         squared, t = np.empty(self._tracks.observations), self._tracks
         kernels.squared_residuals(t.ptr, t.cam, self.state.cameras, self.state.xyz, self._image, squared)
         return squared
-
-    def minimise(
-        self, config: LMConfig, loss: Loss = LeastSquares(), on_iteration: OnIteration | None = None
-    ) -> Convergence:
-        """Run to convergence under a loss; call again with a narrower one to graduate it."""
-        self._loss = loss
-        return minimise(self, config, on_iteration, zero_cost=1e-26 * self._tracks.observations)
-
-    def minimise_graduated(
-        self, config: LMConfig, scales: Sequence[float], on_iteration: OnIteration | None = None
-    ) -> Convergence:
-        """Cauchy at each scale in turn, wide to narrow; one history, costs of the last scale count."""
-        parts = []
-        for scale in scales:
-            stage = config if scale == scales[-1] else coarse(config)
-            parts.append(self.minimise(stage, Cauchy(scale), on_iteration))
-        return joined(parts)
 
 
 def _with_shared_intrinsics(state: MetricState, groups: Index, free: FreeIntrinsics) -> MetricState:

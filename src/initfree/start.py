@@ -1,7 +1,7 @@
 """One start of the `auto` strategy, from its first cameras to its Euclidean end over all observations."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -11,6 +11,7 @@ from initfree import formulations
 from initfree.arrays import Array
 from initfree.certificate import Certificate, certify
 from initfree.config import SolveConfig
+from initfree.euclidean import adjust
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.pipeline import (
     OnProgress,
@@ -21,11 +22,10 @@ from initfree.pipeline import (
     upgrade_metric,
 )
 from initfree.problem import Problem, restricted
-from initfree.refinement import Reprojection
+from initfree.refinement import reprojection_errors
 from initfree.repair import repair, repair_limits, robust_cost
 from initfree.result import Result, StageReport, StartReport
 from initfree.upgrade.metric import Metric
-from initfree.varpro import kernels
 
 WRONG_MATCHES = 0.02
 """80th percentile of stage 1's reprojection error, in normalised units, that good matches stay below (0.011 on generated,
@@ -81,7 +81,7 @@ def run_start(problem: Problem, start: Start, on_progress: OnProgress | None) ->
     began = time.perf_counter()
     config, part, left = start.config, problem, None
     if start.keep is not None:
-        found = restricted(problem, start.keep)
+        found = restricted(problem, start.keep, least=2)
         if found is None:
             return None
         part, left = found
@@ -90,8 +90,10 @@ def run_start(problem: Problem, start: Start, on_progress: OnProgress | None) ->
         return None if on_progress is None else partial(on_progress, f"{start.name}: {stage}")
 
     P, X, report = minimise_ose(part, config, start.rotations, reporting("varpro"), start.cameras)
-    if not start.patient and np.quantile(reprojection_errors(part, P, X) / part.pixels.mean(axis=1), 0.8) > WRONG_MATCHES:
-        return None
+    if not start.patient:
+        error = reprojection_errors(part.tracks, part.m, part.pixels, P, X) / part.pixels.mean(axis=1)
+        if np.quantile(error, 0.8) > WRONG_MATCHES:
+            return None
     stages = [report]
     if formulations.make(config.formulation, config.alpha).radial:
         P, X, report = refine_radial_cameras(part, config, P, X, reporting("radial"))
@@ -105,23 +107,23 @@ def run_start(problem: Problem, start: Start, on_progress: OnProgress | None) ->
         X = everywhere
     upgraded, before, report = upgrade_metric(problem, config, P, X)
     stages.append(report)
-    metric, report = adjust_euclidean(problem, config, upgraded, reporting("adjustment"))
+    limits = repair_limits(problem, config.max_iterations, config.refine_tolerance)
+    held = upgraded if left is None else replace(upgraded, xyz=upgraded.xyz[left])
+    metric, report = adjust_euclidean(part, config, held, reporting("adjustment"))
     stages.append(report)
     resecting = time.perf_counter()
-    limits = repair_limits(problem, config.max_iterations, config.refine_tolerance)
+    if left is not None:
+        # All observations only now, and at the last scale alone: at wide ones those left out would pull weak cameras away.
+        metric, _ = adjust(
+            problem.tracks, problem.m, problem.pixels, replace(metric, xyz=upgraded.xyz),
+            replace(limits, scales=limits.scales[-1:]), groups=problem.camera_ids,
+        )  # fmt: skip
     metric, rounds = repair(problem, metric, limits, config.seed)
     cost = robust_cost(problem, metric)
     if rounds:
         stages.append(StageReport("repair", time.perf_counter() - resecting, iterations=rounds, cost=cost))
     certificate = certify(problem.tracks, problem.names, problem.m, problem.pixels, metric)
     return Attempt(start, P, X, before, upgraded, metric, certificate, cost, tuple(stages), time.perf_counter() - began)
-
-
-def reprojection_errors(problem: Problem, P: Array, X: Array) -> Array:
-    """Of every observation, in pixels, for projective cameras and landmarks."""
-    y = np.empty((problem.tracks.observations, 3))
-    kernels.project(problem.tracks.ptr, problem.tracks.cam, P, X, y)
-    return np.sqrt(Reprojection(problem.m, problem.pixels).squared_residuals(y))
 
 
 def triangulate_projective(problem: Problem, P: Array) -> Array:

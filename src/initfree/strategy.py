@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from initfree.completion import without_outliers
+from initfree.completion import complete
 from initfree.config import SolveConfig
 from initfree.errors import InputError
 from initfree.formulations.pose_rot import RelativeRotations
@@ -57,11 +57,10 @@ def solve_auto(
             if attempt is None:
                 continue
             attempts.append(attempt)
-            if attempt.certificate.accepted or _found_twice(problem, attempts):
+            if (attempt.certificate.accepted and not attempt.certificate.doubtful) or _found_twice(problem, attempts):
                 break
         best = min(attempts, key=lambda a: (not a.certificate.accepted, a.cost))
-        result = best.result(problem, [a.report() for a in attempts])
-        return without_outliers(result) if best.certificate.accepted else result
+        return complete(best.result(problem, [a.report() for a in attempts]))
 
 
 def _found_twice(problem: Problem, attempts: list[Attempt]) -> bool:

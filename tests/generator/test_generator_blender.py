@@ -141,6 +141,10 @@ def test_a_blend_files_meshes_curves_and_cameras(blend_file):
     assert ball.any()
     assert (~ball).any()
     assert (ring.colors[ball & (ring.landmarks[:, 2] > -1.5)] == [255, 0, 0]).all()
+    corners = generate(
+        Config("b", replace(scene, sampling="vertices"), trajectory=BlenderPath("blender", "Path", 12, look_at=look)), seed=0
+    )
+    assert np.isin(corners.landmarks, corners.surface.vertices).all()
     flight = generate(Config("b", scene, trajectory=BlenderPath("blender", "Flight", 11)), seed=0)
     assert np.allclose(flight.poses.centres[[0, -1]], [[-10, -9, 0], [10, -9, 0]], atol=1e-4)
     assert np.allclose(flight.poses.rotations, [[1, 0, 0], [0, 0, -1], [0, 1, 0]], atol=1e-6)

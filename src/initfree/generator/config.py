@@ -74,6 +74,7 @@ class Blend:
     kind: Literal["blend"]
     path: Path
     landmarks: Count = 4000
+    sampling: Literal["area", "vertices"] = "area"
     two_sided: bool = True
 
 

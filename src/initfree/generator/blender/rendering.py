@@ -47,7 +47,8 @@ def check(dataset: Dataset) -> None:
         if engine != "cycles" and (terms["fisheye"] or any(terms[name] for name in _NONE)):
             raise InputError(
                 f"{engine} draws pinhole cameras, not {camera.model_name} with {camera.params_info} = "
-                f"{camera.params_to_string()}; expected engine = cycles, which renders the exact distortion"
+                f"{', '.join(f'{value:g}' for value in camera.params)}; expected engine = cycles, which renders the "
+                "exact distortion"
             )
     if engine == "cycles":
         return

@@ -10,9 +10,13 @@ from synthetic import Scene, ring, tracks_of
 
 import initfree
 from initfree.certificate import certify
-from initfree.problem import restricted
+from initfree.completion import consistent_part
+from initfree.evaluation import as_model
+from initfree.model import MetricModel
+from initfree.problem import restricted, without_cameras
 from initfree.repair import camera_shares, consensus, repair, repair_limits, robust_cost
 from initfree.start import triangulate_projective
+from initfree.trimming import trim
 from initfree.two_view import two_view_geometries
 from initfree.voting import vote
 
@@ -154,8 +158,8 @@ def test_a_bent_reconstruction_is_not_accepted(scene):
     rng = np.random.default_rng(0)
     turn = Rotation.from_rotvec(rng.normal(scale=0.006, size=(problem.tracks.cameras, 3))).as_matrix()
     bent = replace(metric, R=turn @ metric.R)
-    assert certify(problem.tracks, problem.names, problem.m, problem.pixels, metric).accepted
-    verdict = certify(problem.tracks, problem.names, problem.m, problem.pixels, bent)
+    assert certify(problem, metric).accepted
+    verdict = certify(problem, bent)
     assert verdict.inlier_share > 0.6
     assert not verdict.accepted
 
@@ -163,3 +167,110 @@ def test_a_bent_reconstruction_is_not_accepted(scene):
 def test_ranking_needs_the_adjustment(scene):
     with pytest.raises(initfree.InputError, match="--strategy single"):
         initfree.solve_auto(initfree.load(to_reconstruction(scene)), initfree.SolveConfig(adjust=False))
+
+
+def test_trimming_finds_wrong_matches_without_pairs(scene):
+    spoilt, wrong = with_wrong_matches(scene, 0.05)
+    problem = initfree.load(to_reconstruction(spoilt))
+    P, keep = trim(problem, initfree.SolveConfig(), 0.15)
+    assert P.shape == (problem.tracks.cameras, 3, 4)
+    assert np.mean(wrong[keep]) < 0.3 * np.mean(wrong)
+    assert keep.mean() > 0.8
+    assert np.bincount(problem.tracks.cam[keep]).min() >= 10
+
+
+def test_trimming_suspects_nothing_in_exact_data():
+    scene = ring(cameras=12, landmarks=300, min_observations=3)
+    _, keep = trim(initfree.load(to_reconstruction(scene)), initfree.SolveConfig(tolerance=1e-9), 0.15)
+    assert keep.all()
+
+
+def with_garbage_images(scene: Scene, images: list[int]) -> Scene:
+    """The observations of some images exchange their places at random."""
+    m, rng = scene.m.copy(), np.random.default_rng(0)
+    for k in images:
+        seen = np.flatnonzero(scene.tracks.cam == k)
+        m[seen] = m[rng.permutation(seen)]
+    return replace(scene, m=m)
+
+
+def test_one_garbage_image_of_many_is_left_out_and_named():
+    scene = ring(cameras=30, landmarks=500, noise=0.5, keep=0.6, min_observations=4)
+    truth = to_reconstruction(scene)
+    result = initfree.solve_auto(initfree.load(to_reconstruction(with_garbage_images(scene, [7]))))
+    assert result.certificate.accepted
+    assert "image007.jpg" in result.certificate.reason
+    assert result.problem.dropped.images == ("image007.jpg",)
+    assert len(result.P) == len(result.metric.R) == len(result.upgraded.R) == 29
+    assert result.to_colmap().num_reg_images() == 29
+    # A missing camera counts as wrong in every pair with it.
+    possible = 100.0 * 28.0 / 30.0
+    assert min(initfree.evaluate(result, truth).rotation_auc5, initfree.evaluate(result, truth).translation_auc5) > (
+        possible - 4.0
+    )
+
+
+def test_of_many_garbage_images_the_consistent_part_is_returned_and_not_accepted():
+    scene = ring(cameras=30, landmarks=500, noise=0.5, keep=0.6, min_observations=4)
+    result = initfree.solve_auto(initfree.load(to_reconstruction(with_garbage_images(scene, [3, 11, 19, 26]))))
+    assert not result.certificate.accepted
+    assert "only 26 of 30 images form one consistent reconstruction" in result.certificate.reason
+    assert result.problem.dropped.images == tuple(f"image{k:03}.jpg" for k in (3, 11, 19, 26))
+    part = as_subset(to_reconstruction(scene), result.problem.names)
+    assert initfree.evaluate(result, part).rotation_auc5 > 95.0
+
+
+def as_subset(truth, names):
+    model = as_model(truth)
+    index = [model.names.index(name) for name in names]
+    return MetricModel(tuple(names), model.R[index], model.t[index], model.ids, model.xyz)
+
+
+def test_an_accepted_reconstruction_is_its_own_consistent_part(scene):
+    result = initfree.solve(initfree.load(to_reconstruction(scene)))
+    assert consistent_part(result).certificate.accepted
+    assert consistent_part(result).problem is result.problem
+
+
+def test_without_cameras_leaves_nothing_that_hung_on_them(scene):
+    problem = initfree.load(to_reconstruction(scene))
+    found = without_cameras(problem, np.array([0, 5]))
+    assert found is not None
+    part, stay, left = found
+    assert np.array_equal(stay, np.setdiff1d(np.arange(16), [0, 5]))
+    assert part.names == tuple(problem.names[k] for k in stay)
+    assert np.diff(part.tracks.ptr).min() >= 3
+    assert part.dropped.observations == problem.dropped.observations + problem.tracks.observations - part.tracks.observations
+    assert np.array_equal(part.landmark_ids, problem.landmark_ids[left])
+    assert without_cameras(problem, np.arange(14)) is None
+
+
+def in_front(cameras: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cameras at random places on one side of the origin that look at it."""
+    c = np.random.default_rng(2).uniform((-3.0, -2.0, -6.0), (3.0, 2.0, -4.0), size=(cameras, 3))
+    forward = -c / np.linalg.norm(c, axis=1, keepdims=True)
+    right = np.cross([0.0, 1.0, 0.0], forward)
+    right /= np.linalg.norm(right, axis=1, keepdims=True)
+    return np.stack([right, np.cross(forward, right), forward], axis=1), c
+
+
+def test_images_from_two_places_are_rejected_with_the_reason():
+    landmarks = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200, 3))
+    R, c = (np.repeat(a, 3, axis=0) for a in in_front(2))
+    result = initfree.solve_auto(initfree.load(to_reconstruction(projected(R, c, landmarks, 0.5))))
+    assert not result.certificate.accepted
+    assert "two places" in result.certificate.reason
+    assert len(result.starts) == 1
+    R, c = in_front(3)
+    assert initfree.solve_auto(initfree.load(to_reconstruction(projected(R, c, landmarks, 0.5)))).certificate.accepted
+
+
+def test_a_plane_with_unknown_focal_lengths_is_rejected_with_the_reason():
+    landmarks = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200, 3)) * (1.0, 1.0, 0.0)
+    flat = projected(*in_front(10), landmarks, 0.5)
+    unknown = initfree.solve_auto(initfree.load(to_reconstruction(flat), intrinsics="unknown"))
+    assert not unknown.certificate.accepted
+    assert "on a plane" in unknown.certificate.reason
+    known = initfree.solve_auto(initfree.load(to_reconstruction(flat)))
+    assert known.certificate.accepted
+    assert initfree.evaluate(known, to_reconstruction(flat)).rotation_auc20 > 95.0

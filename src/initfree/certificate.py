@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from initfree.arrays import Array, Tracks
-from initfree.baseline import turning_residual
+from initfree.problem import Problem
 from initfree.upgrade.metric import Metric
 
 INLIER_PIXELS = 4.0
@@ -37,8 +37,6 @@ MIN_CONSENSUS = 6
 """Observations of a camera on landmarks that at least three observations fit: two always meet somewhere."""
 MIN_PARALLAX = 0.5
 """degrees: median over landmarks of the widest angle between its rays"""
-MIN_TURNING = 2.0
-"""pixels"""
 MIN_SPREAD = 4.0 * INLIER_PIXELS
 """pixels: deviation of a camera's observations along the direction in which they vary least"""
 MIN_REDUNDANCY = 0.05
@@ -78,7 +76,7 @@ class Certificate:
     parallax: float
     """degrees, see MIN_PARALLAX"""
     turning: float
-    """pixels by which rotations alone miss the observations, see `baseline.turning_residual`"""
+    """pixels by which rotations, or homographies, alone miss the observations, see `baseline.baselines`"""
     spread: float
     """pixels, of the camera with the smallest, see MIN_SPREAD"""
 
@@ -95,8 +93,9 @@ def metric_residuals(tracks: Tracks, m: Array, pixels: Array, metric: Metric) ->
     return np.linalg.norm((projected - m) * pixels, axis=1), depth
 
 
-def certify(tracks: Tracks, names: tuple[str, ...], m: Array, pixels: Array, metric: Metric) -> Certificate:
+def certify(problem: Problem, metric: Metric) -> Certificate:
     """Accept if nearly all observations fit and every camera is held by a good share of its own."""
+    tracks, names, m, pixels = problem.tracks, problem.names, problem.m, problem.pixels
     error, depth = metric_residuals(tracks, m, pixels, metric)
     seen_at = np.where((depth > 0.0) & np.isfinite(error), error, np.inf)
     order = np.argsort(tracks.cam, kind="stable")
@@ -129,7 +128,7 @@ def certify(tracks: Tracks, names: tuple[str, ...], m: Array, pixels: Array, met
     if tracks.cameras < 3:
         reasons.append(f"{tracks.cameras} images do not check each other; expected at least 3")
     else:
-        reasons += _redundancy(tracks)
+        reasons += problem.baselines.reasons + _redundancy(tracks)
     spreads = image_spreads(tracks, m * pixels)
     narrow = int(np.argmin(spreads))
     if spreads[narrow] < MIN_SPREAD:
@@ -149,12 +148,8 @@ def certify(tracks: Tracks, names: tuple[str, ...], m: Array, pixels: Array, met
     check(consensus, MIN_CONSENSUS, "is held by {:.0f} observations of landmarks that others agree on")
     check(consensus / seen, MIN_CONSENSUS_SHARE, "has only {:.0%} of its observations on landmarks that others agree on")
     parallax = median_parallax(tracks, metric, agreeing) if agreeing.any() else 0.0
-    turning = _turning(tracks, m, pixels, metric)
-    if parallax < MIN_PARALLAX or turning < MIN_TURNING:
-        reasons.append(
-            f"the median landmark has a parallax of {parallax:.2g} degrees, and rotations alone explain the images "
-            f"to {turning:.2g} px: the cameras only turn, and nothing tells how far away anything is"
-        )
+    if parallax < MIN_PARALLAX:
+        reasons.append(f"the median landmark has a parallax of {parallax:.2g} degrees; expected at least {MIN_PARALLAX}")
     unclear = camera_purity < CLEAR_PURITY - DEVIATIONS * _deviation(CLEAR_PURITY, near)
     worst = int(np.argmin(share))
     return Certificate(
@@ -174,7 +169,7 @@ def certify(tracks: Tracks, names: tuple[str, ...], m: Array, pixels: Array, met
         worst_consensus=int(consensus.min()),
         median_pixels=float(np.median(error)),
         parallax=parallax,
-        turning=turning,
+        turning=problem.baselines.turning,
         spread=float(spreads[narrow]),
     )
 
@@ -190,11 +185,6 @@ def _redundancy(tracks: Tracks) -> list[str]:
     if equations - unknowns < MIN_REDUNDANCY * equations:
         return [f"{equations} equations for {unknowns} unknowns leave nothing to check the fit with"]
     return []
-
-
-def _turning(tracks: Tracks, m: Array, pixels: Array, metric: Metric) -> float:
-    rays = np.column_stack([m / metric.focal[tracks.cam][:, None], np.ones(len(m))])
-    return turning_residual(tracks, rays, pixels.mean(axis=1) * metric.focal[tracks.cam])
 
 
 def median_parallax(tracks: Tracks, metric: Metric, fits: NDArray[np.bool_]) -> float:

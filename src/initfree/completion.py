@@ -45,7 +45,7 @@ def consistent_part(result: Result) -> Result:
         problem, cameras, landmarks = found
         stay, left = stay[cameras], left[landmarks]
         metric, _ = _adjusted(problem, _selected(metric, cameras, landmarks), result)
-        certificate = certify(problem.tracks, problem.names, problem.m, problem.pixels, metric)
+        certificate = certify(problem, metric)
     if not certificate.accepted:
         return result
     gone = [name for name in result.problem.names if name not in set(problem.names)]

@@ -82,7 +82,7 @@ def _solve(
     if config.adjust:
         metric, report = adjust_euclidean(problem, config, upgraded, reporting("adjustment"))
         stages.append(report)
-    certificate = certify(problem.tracks, problem.names, problem.m, problem.pixels, metric)
+    certificate = certify(problem, metric)
     result = Result(problem, config, P, X, before, upgraded, metric, certificate, tuple(stages))
     return complete(result) if config.adjust else result
 

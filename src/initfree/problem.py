@@ -1,6 +1,7 @@
 """The problem: image observations and nothing else. Poses and points of an input are not here."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from initfree.arrays import Array, Index, Tracks
+from initfree.baseline import Baselines, baselines
 from initfree.errors import InputError
 
 MIN_CAMERA_OBSERVATIONS = 6
@@ -91,6 +93,11 @@ class Problem:
     def camera_ids(self) -> Index:
         """Which of the input's cameras took each solved image: those of one camera share their intrinsics."""
         return np.array([self.observations.images[k].camera_id for k in self.images])
+
+    @cached_property
+    def baselines(self) -> Baselines:
+        """Whether the observations need cameras that move at all."""
+        return baselines(self.tracks, self.m, self.pixels, self.calibrated)
 
     @property
     def names(self) -> tuple[str, ...]:

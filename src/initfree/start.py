@@ -122,7 +122,7 @@ def run_start(problem: Problem, start: Start, on_progress: OnProgress | None) ->
     cost = robust_cost(problem, metric)
     if rounds:
         stages.append(StageReport("repair", time.perf_counter() - resecting, iterations=rounds, cost=cost))
-    certificate = certify(problem.tracks, problem.names, problem.m, problem.pixels, metric)
+    certificate = certify(problem, metric)
     return Attempt(start, P, X, before, upgraded, metric, certificate, cost, tuple(stages), time.perf_counter() - began)
 
 

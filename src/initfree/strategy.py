@@ -45,8 +45,9 @@ def solve_auto(
 ) -> Result:
     """The best reconstruction of several starts; the first is the pipeline that `config` describes.
 
-    Ends as soon as a start is certified, or when two starts found the best optimum, or when all were tried. The number of
-    starts is the budget, not the clock: the same problem and seed give the same result on every machine.
+    Ends as soon as a start is certified, or when two starts found the best optimum, or when all were tried; after one where
+    the observations themselves leave the reconstruction open. The number of starts is the budget, not the clock: the same
+    problem and seed give the same result on every machine.
     """
     if not config.adjust:
         raise InputError("the auto strategy ranks starts by their Euclidean adjustment; --no-adjust needs --strategy single")
@@ -57,7 +58,8 @@ def solve_auto(
             if attempt is None:
                 continue
             attempts.append(attempt)
-            if (attempt.certificate.accepted and not attempt.certificate.doubtful) or _found_twice(problem, attempts):
+            certain = attempt.certificate.accepted and not attempt.certificate.doubtful
+            if certain or problem.baselines.reasons or _found_twice(problem, attempts):
                 break
         best = min(attempts, key=lambda a: (not a.certificate.accepted, a.cost))
         return complete(best.result(problem, [a.report() for a in attempts]))
@@ -79,7 +81,7 @@ def _starts(
         pairs, rotations = two_view_geometries(problem, config.seed, MIN_MATCHES), estimate_rotations(problem, config.seed)
     first = Start(config.init, short, rotations=rotations)
     shared = np.tril(problem.tracks.covisibility, -1)
-    yield replace(first, patient=False)
+    yield replace(first, patient=bool(problem.baselines.reasons))
     put_off = not attempts
     keep = None
     if problem.calibrated and (shared >= MIN_MATCHES).any():

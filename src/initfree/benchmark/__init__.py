@@ -1,0 +1,1 @@
+"""The benchmark: sweeps over the paper's grid, and the report on what they found."""

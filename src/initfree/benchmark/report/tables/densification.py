@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from initfree.benchmark.report.names import AUCS, POSE
+from initfree.benchmark.report.names import AUCS, PAPER_UPGRADE, POSE
 from initfree.benchmark.report.selection import CONDITION, about, average, paper_grid
 from initfree.benchmark.report.table import Table, columns
 
@@ -10,11 +10,11 @@ _CASE = ["set", "seed", "formulation", "init", "loss", "rotations", *CONDITION]
 _METRICS = (*POSE, "landmark_rmse")
 
 
-def densification_pairs(rows: pd.DataFrame) -> pd.DataFrame:
+def densification_pairs(rows: pd.DataFrame, upgrade: str = PAPER_UPGRADE) -> pd.DataFrame:
     """Metric at six minus metric at three observations, for every case that ran with both."""
     halves = []
     for min_obs in (3, 6):
-        part = paper_grid(rows, min_obs=min_obs)
+        part = paper_grid(rows, min_obs=min_obs, upgrade=upgrade)
         zeros = {c: part[c].fillna(0.0) for c in (*CONDITION, *(m for m in _METRICS if m in AUCS))}
         halves.append(part.assign(**zeros).set_index(_CASE)[list(_METRICS)])
     common = halves[0].index.intersection(halves[1].index)

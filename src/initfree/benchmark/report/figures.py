@@ -1,0 +1,140 @@
+"""The figures of the report, as Plotly figures without colours of their own: the page gives them its theme."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from initfree.benchmark.report.failure import Bin, failure_bins, roc_auc, roc_curve
+from initfree.benchmark.report.names import PAPER_UPGRADE
+from initfree.benchmark.report.selection import paper_grid
+
+FAILED, GOOD, NEUTRAL = "#d1495b", "#1a9e8f", "#5b7fb9"
+_RESIDUALS = {"ose_residual": ("final OSE residual (mean, normalised)", FAILED), "refine_residual": ("final refinement residual (mean, px)", GOOD)}
+
+
+def failure_figure(rows: pd.DataFrame, upgrade: str = PAPER_UPGRADE) -> go.Figure | None:
+    """Failure rate against the OSE residual and against the refinement residual, and the ROC curves of both."""
+    grid = paper_grid(rows, min_obs=None, upgrade=upgrade)
+    bins = {residual: failure_bins(grid, residual) for residual in _RESIDUALS}
+    if not all(bins.values()):
+        return None
+    areas = {residual: roc_auc(grid, residual) for residual in _RESIDUALS}
+    titles = [f"failed, by {text.split(' (')[0]}" for text, _ in _RESIDUALS.values()]
+    figure = make_subplots(1, 3, subplot_titles=[*titles, "as predictors of failure (ROC)"], column_widths=[0.37, 0.37, 0.26])
+    for k, (residual, (text, colour)) in enumerate(_RESIDUALS.items(), start=1):
+        figure.add_trace(_bars(bins[residual], colour), row=1, col=k)
+        figure.update_xaxes(title_text=text, tickangle=-40, type="category", row=1, col=k)
+        figure.update_yaxes(title_text="failed (%)" if k == 1 else "", range=[0, 105], row=1, col=k)
+        false, true = roc_curve(grid, residual)
+        name = f"{text.split(' (')[0].removeprefix('final ')}: AUC {areas[residual]:.3f}"
+        line = {"color": colour, "width": 2.5}
+        figure.add_trace(go.Scatter(x=false, y=true, mode="lines", name=name, line=line), row=1, col=3)
+    diagonal = {"color": "#999", "width": 1, "dash": "dot"}
+    figure.add_trace(go.Scatter(x=[0, 1], y=[0, 1], mode="lines", line=diagonal, showlegend=False, hoverinfo="skip"), row=1, col=3)
+    figure.update_xaxes(title_text="alarms among good runs", range=[0, 1], row=1, col=3)
+    figure.update_yaxes(title_text="failures found", range=[0, 1.02], row=1, col=3)
+    legend = {"x": 1.0, "y": 0.04, "xanchor": "right", "yanchor": "bottom", "bgcolor": "rgba(0,0,0,0)"}
+    figure.update_layout(height=380, margin={"l": 50, "r": 10, "t": 40, "b": 110}, legend=legend, bargap=0.12)
+    return figure
+
+
+def _bars(bins: list[Bin], colour: str) -> go.Bar:
+    return go.Bar(
+        x=[f"{_short(b.low)} – {_short(b.high)}" for b in bins],
+        y=[b.rate for b in bins],
+        customdata=[b.runs for b in bins],
+        hovertemplate="%{x}<br>%{y:.1f}% of %{customdata} runs failed<extra></extra>",
+        marker_color=colour,
+        showlegend=False,
+        error_y={
+            "type": "data",
+            "symmetric": False,
+            "array": [b.rate_high - b.rate for b in bins],
+            "arrayminus": [b.rate - b.rate_low for b in bins],
+            "thickness": 1,
+            "width": 3,
+        },
+    )
+
+
+def _short(value: float) -> str:
+    return f"{value:.2g}" if 1e-3 <= abs(value) < 1e4 else f"{value:.0e}".replace("e-0", "e-")
+
+
+def top_view(centres: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Cameras and landmarks on the plane in which the cameras spread most, in its two main directions."""
+    middle = centres.mean(axis=0)
+    axes = np.linalg.svd(centres - middle, full_matrices=False)[2][:2]
+    return (centres - middle) @ axes.T, (points - middle) @ axes.T
+
+
+def sets_figure(sets: list[dict]) -> go.Figure | None:
+    """For every set its cameras and landmarks from above, over its covisibility matrix.
+
+    Each entry: name, centres (n, 3), directions (n, 3; optical axes), xyz (m, 3), covisibility (n, n).
+    """
+    if not sets:
+        return None
+    wide = min(4, len(sets))
+    bands = math.ceil(len(sets) / wide)
+    titles: list[str] = []
+    for band in range(bands):
+        part = sets[band * wide : (band + 1) * wide]
+        titles += [s["title"] for s in part] + [""] * (wide - len(part)) + [""] * wide
+    figure = make_subplots(2 * bands, wide, subplot_titles=titles, horizontal_spacing=0.03, vertical_spacing=0.06 / bands)
+    for k, one in enumerate(sets):
+        row, col = 2 * (k // wide) + 1, k % wide + 1
+        cameras, points = top_view(one["centres"], one["xyz"])
+        tips = top_view(one["centres"], one["centres"] + 0.12 * _extent(one["centres"]) * one["directions"])[1]
+        marks = {"size": 2.5, "color": "#9aa4b2"}
+        figure.add_trace(go.Scattergl(x=points[:, 0].round(2), y=points[:, 1].round(2), mode="markers", marker=marks, hoverinfo="skip"), row=row, col=col)
+        lines = np.stack([cameras, tips, np.full_like(tips, np.nan)], axis=1).reshape(-1, 2).round(3)
+        xy = [[None if np.isnan(v) else float(v) for v in lines[:, axis]] for axis in (0, 1)]
+        figure.add_trace(go.Scatter(x=xy[0], y=xy[1], mode="lines", line={"color": NEUTRAL, "width": 1.2}, hoverinfo="skip"), row=row, col=col)
+        dots = {"size": 4, "color": NEUTRAL}
+        figure.add_trace(go.Scatter(x=cameras[:, 0].round(2), y=cameras[:, 1].round(2), mode="markers", marker=dots, hoverinfo="skip"), row=row, col=col)
+        shared = np.asarray(one["covisibility"], float).copy()
+        np.fill_diagonal(shared, np.nan)
+        cells = [[None if np.isnan(v) else int(v) for v in line] for line in shared]
+        figure.add_trace(go.Heatmap(z=cells, colorscale="Viridis", showscale=False, hovertemplate="cameras %{x}, %{y}: %{z} landmarks<extra></extra>"), row=row + 1, col=col)
+        figure.update_yaxes(scaleanchor=f"x{_axis(row, col, wide)}", row=row, col=col)
+        figure.update_yaxes(scaleanchor=f"x{_axis(row + 1, col, wide)}", autorange="reversed", row=row + 1, col=col)
+    figure.update_xaxes(visible=False)
+    figure.update_yaxes(visible=False)
+    figure.update_layout(height=480 * bands, showlegend=False, margin={"l": 10, "r": 10, "t": 40, "b": 10})
+    return figure
+
+
+def _axis(row: int, col: int, wide: int) -> str:
+    index = (row - 1) * wide + col
+    return "" if index == 1 else str(index)
+
+
+def _extent(centres: np.ndarray) -> float:
+    return float(np.linalg.norm(np.ptp(centres, axis=0)))
+
+
+def curves_figure(curves: list[dict]) -> go.Figure | None:
+    """OSE and refinement cost by iteration, relative to the first, coloured by outcome.
+
+    Each entry: name, failed, ose and refinement (costs).
+    """
+    if not any(c["ose"] or c["refinement"] for c in curves):
+        return None
+    figure = make_subplots(1, 2, subplot_titles=["OSE cost", "refinement cost"], horizontal_spacing=0.08)
+    for one in curves:
+        colour = FAILED if one["failed"] else GOOD
+        for col, stage in enumerate(("ose", "refinement"), start=1):
+            costs = np.asarray(one[stage], float)
+            if len(costs) and costs[0] > 0.0:
+                y = [float(f"{v:.4g}") for v in costs / costs[0]]
+                line = {"color": colour, "width": 1.5}
+                name = f"{one['name']} ({'failed' if one['failed'] else 'recovered'})"
+                figure.add_trace(go.Scatter(y=y, mode="lines", line=line, name=name, showlegend=False), row=1, col=col)
+    figure.update_xaxes(title_text="iteration")
+    figure.update_yaxes(type="log", exponentformat="power", title_text="cost / first cost")
+    figure.update_layout(height=340, margin={"l": 60, "r": 10, "t": 40, "b": 50})
+    return figure

@@ -41,10 +41,10 @@ class Check:
         tried = [v for v in self.variants if v.answer.holds is not None]
         turning = [v for v in tried if v.answer.holds != self.answer.holds]
         if turning:
-            return "Turns " + "; ".join(f"{v.what} ({v.answer.figure})" for v in turning) + "."
+            return "Turns with " + "; with ".join(f"{v.what} ({v.answer.figure})" for v in turning) + "."
         if not tried:
             return ""
-        return "The same " + ", ".join(v.what for v in tried) + "."
+        return "The same with " + ", ".join(v.what for v in tried) + "."
 
 
 def check_all(rows: pd.DataFrame) -> list[Check]:
@@ -58,9 +58,9 @@ def _variants(lesson: Lesson, rows: pd.DataFrame) -> Iterator[Variant]:
     present = set(rows["upgrade"])
     for upgrade in ("linear", "calibrated", "adjusted"):
         if upgrade in present:
-            yield Variant(f"with the upgrade {upgrade}", lesson.ask(rows, upgrade))
+            yield Variant(f"upgrade {upgrade}", lesson.ask(rows, upgrade))
     if {_SHUFFLED, "unit-circle"} <= set(rows["init"]):
-        yield Variant("with the cameras of the unit circle in random order", lesson.ask(_shuffled(rows), PAPER_UPGRADE))
+        yield Variant("the unit circle in random camera order", lesson.ask(_shuffled(rows), PAPER_UPGRADE))
 
 
 def _shuffled(rows: pd.DataFrame) -> pd.DataFrame:

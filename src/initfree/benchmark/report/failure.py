@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.stats import binomtest, rankdata
 
 _MOST_BINS = 10
 _FEWEST_A_BIN = 5
+_EXACT = 1e-6
+"""residuals below are zero but for rounding, in whatever unit: one bin"""
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,11 @@ class Bin:
     rate_low: float
     rate_high: float
 
+    @property
+    def exact(self) -> bool:
+        """Whether all its residuals are zero but for rounding."""
+        return self.high < _EXACT
+
 
 def usable(rows: pd.DataFrame, residual: str) -> pd.DataFrame:
     """Rows with a positive finite residual; a stage that never ran has none."""
@@ -33,16 +41,19 @@ def usable(rows: pd.DataFrame, residual: str) -> pd.DataFrame:
 
 
 def failure_bins(rows: pd.DataFrame, residual: str) -> list[Bin]:
-    """Up to ten bins of equally many runs by rising residual; empty without rows."""
+    """Up to ten bins of equally many runs by rising residual, after one for residuals that are zero but for rounding."""
     rows = usable(rows, residual).sort_values(residual, kind="stable")
-    count = min(_MOST_BINS, max(1, len(rows) // _FEWEST_A_BIN))
-    bins: list[Bin] = []
-    for part in np.array_split(np.arange(len(rows)), count) if len(rows) else []:
-        values, failed = rows[residual].to_numpy(float)[part], rows["failed"].to_numpy(bool)[part]
-        interval = binomtest(int(failed.sum()), len(part)).proportion_ci(method="wilson")
-        rates = (100.0 * x for x in (float(failed.mean()), interval.low, interval.high))
-        bins.append(Bin(float(values[0]), float(values[-1]), len(part), *rates))
-    return bins
+    values, failed = rows[residual].to_numpy(float), rows["failed"].to_numpy(bool)
+    exact = int(np.searchsorted(values, _EXACT))
+    count = min(_MOST_BINS, max(1, (len(rows) - exact) // _FEWEST_A_BIN))
+    parts = [np.arange(exact), *np.array_split(np.arange(exact, len(rows)), count)]
+    return [_bin(values[part], failed[part]) for part in parts if len(part)]
+
+
+def _bin(values: NDArray[np.float64], failed: NDArray[np.bool_]) -> Bin:
+    interval = binomtest(int(failed.sum()), len(failed)).proportion_ci(method="wilson")
+    rate, low, high = (100.0 * x for x in (float(failed.mean()), float(interval.low), float(interval.high)))
+    return Bin(float(values[0]), float(values[-1]), len(values), rate, low, high)
 
 
 def roc_auc(rows: pd.DataFrame, residual: str) -> float:

@@ -36,14 +36,14 @@ def failure_figure(rows: pd.DataFrame, upgrade: str = PAPER_UPGRADE) -> go.Figur
     figure.add_trace(go.Scatter(x=[0, 1], y=[0, 1], mode="lines", line=diagonal, showlegend=False, hoverinfo="skip"), row=1, col=3)
     figure.update_xaxes(title_text="alarms among good runs", range=[0, 1], row=1, col=3)
     figure.update_yaxes(title_text="failures found", range=[0, 1.02], row=1, col=3)
-    legend = {"x": 1.0, "y": 0.04, "xanchor": "right", "yanchor": "bottom", "bgcolor": "rgba(0,0,0,0)"}
+    legend = {"x": 1.0, "y": -0.22, "xanchor": "right", "yanchor": "top", "bgcolor": "rgba(0,0,0,0)"}
     figure.update_layout(height=380, margin={"l": 50, "r": 10, "t": 40, "b": 110}, legend=legend, bargap=0.12)
     return figure
 
 
 def _bars(bins: list[Bin], colour: str) -> go.Bar:
     return go.Bar(
-        x=[f"{_short(b.low)} – {_short(b.high)}" for b in bins],
+        x=["exact" if b.exact else f"{_short(b.low)} – {_short(b.high)}" for b in bins],
         y=[b.rate for b in bins],
         customdata=[b.runs for b in bins],
         hovertemplate="%{x}<br>%{y:.1f}% of %{customdata} runs failed<extra></extra>",
@@ -54,6 +54,7 @@ def _bars(bins: list[Bin], colour: str) -> go.Bar:
             "symmetric": False,
             "array": [b.rate_high - b.rate for b in bins],
             "arrayminus": [b.rate - b.rate_low for b in bins],
+            "color": "#8a94a3",
             "thickness": 1,
             "width": 3,
         },
@@ -61,7 +62,7 @@ def _bars(bins: list[Bin], colour: str) -> go.Bar:
 
 
 def _short(value: float) -> str:
-    return f"{value:.2g}" if 1e-3 <= abs(value) < 1e4 else f"{value:.0e}".replace("e-0", "e-")
+    return f"{value:.3g}" if 1e-3 <= abs(value) < 1e4 else f"{value:.1e}".replace("e-0", "e-").replace("e+0", "e")
 
 
 def top_view(centres: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -84,13 +85,13 @@ def sets_figure(sets: list[dict]) -> go.Figure | None:
     for band in range(bands):
         part = sets[band * wide : (band + 1) * wide]
         titles += [s["title"] for s in part] + [""] * (wide - len(part)) + [""] * wide
-    figure = make_subplots(2 * bands, wide, subplot_titles=titles, horizontal_spacing=0.03, vertical_spacing=0.06 / bands)
+    figure = make_subplots(2 * bands, wide, subplot_titles=titles, horizontal_spacing=0.03, vertical_spacing=0.07 if bands > 1 else 0.04)
     for k, one in enumerate(sets):
         row, col = 2 * (k // wide) + 1, k % wide + 1
         cameras, points = top_view(one["centres"], one["xyz"])
         tips = top_view(one["centres"], one["centres"] + 0.12 * _extent(one["centres"]) * one["directions"])[1]
         marks = {"size": 2.5, "color": "#9aa4b2"}
-        figure.add_trace(go.Scattergl(x=points[:, 0].round(2), y=points[:, 1].round(2), mode="markers", marker=marks, hoverinfo="skip"), row=row, col=col)
+        figure.add_trace(go.Scatter(x=points[:, 0].round(2), y=points[:, 1].round(2), mode="markers", marker=marks, hoverinfo="skip"), row=row, col=col)
         lines = np.stack([cameras, tips, np.full_like(tips, np.nan)], axis=1).reshape(-1, 2).round(3)
         xy = [[None if np.isnan(v) else float(v) for v in lines[:, axis]] for axis in (0, 1)]
         figure.add_trace(go.Scatter(x=xy[0], y=xy[1], mode="lines", line={"color": NEUTRAL, "width": 1.2}, hoverinfo="skip"), row=row, col=col)
@@ -104,7 +105,7 @@ def sets_figure(sets: list[dict]) -> go.Figure | None:
         figure.update_yaxes(scaleanchor=f"x{_axis(row + 1, col, wide)}", autorange="reversed", row=row + 1, col=col)
     figure.update_xaxes(visible=False)
     figure.update_yaxes(visible=False)
-    figure.update_layout(height=480 * bands, showlegend=False, margin={"l": 10, "r": 10, "t": 40, "b": 10})
+    figure.update_layout(height=500 * bands, showlegend=False, margin={"l": 10, "r": 10, "t": 40, "b": 10})
     return figure
 
 
@@ -130,11 +131,11 @@ def curves_figure(curves: list[dict]) -> go.Figure | None:
         for col, stage in enumerate(("ose", "refinement"), start=1):
             costs = np.asarray(one[stage], float)
             if len(costs) and costs[0] > 0.0:
-                y = [float(f"{v:.4g}") for v in costs / costs[0]]
+                y = [float(f"{v:.4g}") for v in np.maximum(costs / costs[0], 1e-8)]
                 line = {"color": colour, "width": 1.5}
                 name = f"{one['name']} ({'failed' if one['failed'] else 'recovered'})"
                 figure.add_trace(go.Scatter(y=y, mode="lines", line=line, name=name, showlegend=False), row=1, col=col)
     figure.update_xaxes(title_text="iteration")
-    figure.update_yaxes(type="log", exponentformat="power", title_text="cost / first cost")
+    figure.update_yaxes(type="log", tickformat=".0e", nticks=6, title_text="cost / first cost")
     figure.update_layout(height=340, margin={"l": 60, "r": 10, "t": 40, "b": 50})
     return figure

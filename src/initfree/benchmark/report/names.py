@@ -34,8 +34,9 @@ _DISPLAY = FORMULATIONS | METHODS | {
     "adjusted": "Euclidean adjustment",
     "truth": "Truth",
     "estimated": "Estimated",
+    "mean change": "Mean change",
 }  # fmt: skip
-_ORDER = {name: k for k, name in enumerate([*_DISPLAY, "spectral", "mean change"])}
+_ORDER = {name: k for k, name in enumerate([*_DISPLAY, "spectral"])}
 
 
 def display(name: object) -> str:

@@ -77,11 +77,16 @@ def about(rows: pd.DataFrame) -> str:
     """What an average is over, in words: runs, sets, seeds, and what was left out."""
     if rows.empty:
         return "no runs"
-    sets = ", ".join(display(s).removeprefix("Set ") for s in sorted(rows["set"].unique()))
+    names = sorted(rows["set"].unique())
+    sets = display(names[0]) if len(names) == 1 else "sets " + ", ".join(display(s).removeprefix("Set ") for s in names)
     seeds = rows["seed"].nunique()
-    text = f"{len(rows)} runs; sets {sets}; {seeds} seed{'s' if seeds > 1 else ''}"
-    missing = [display(s) for s in PAPER_SETS if s not in set(rows["set"])]
+    text = f"{_count(len(rows), 'run')}; {sets}; {_count(seeds, 'seed')}"
+    missing = [display(s).removeprefix("Set ") for s in PAPER_SETS if s not in names]
     if rows["set"].isin(PAPER_SETS).any() and missing:
-        text += f"; the paper's {', '.join(missing)} not in this sweep"
+        text += f"; without the paper's sets {', '.join(missing)}" if len(missing) > 1 else f"; without Set {missing[0]}"
     lost = int((rows["error"] != "").sum())
-    return text + (f"; {lost} runs raised an error and count as AUC 0" if lost else "")
+    return text + (f"; {_count(lost, 'run')} raised an error, AUC 0" if lost else "")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -75,7 +75,7 @@ class Table:
     def paper(self) -> pd.DataFrame | None:
         """The paper's numbers, row by row and column by column as ours, NaN where it has none; None if it has no row."""
         source = paper_table(self.label) if self.label else None
-        if source is None or not source.rows:
+        if source is None or not source.rows or self.empty:
             return None
         theirs = source.frame().set_index(list(source.keys))
         keys = [tuple(map(str, row)) for row in self.frame[list(source.keys)].itertuples(index=False)]

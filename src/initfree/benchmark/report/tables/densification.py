@@ -46,5 +46,5 @@ def densification_by_formulation(rows: pd.DataFrame) -> Table:
 
 
 def _note(pairs: pd.DataFrame) -> str:
-    words = about(pairs.assign(error="")).replace(" runs", " pairs of runs", 1)
+    words = about(pairs.assign(error="")).replace(" run", " pair of runs" if len(pairs) == 1 else " pairs of run", 1)
     return words + ". Positive is better for AUC, negative for landmarks"

@@ -2,11 +2,12 @@
 
 import pandas as pd
 
-from initfree.benchmark.report.names import PAPER_INITS, PAPER_UPGRADE, POSE, STRUCTURE, display
+from initfree.benchmark.report.names import PAPER_INITS, PAPER_UPGRADE, POSE, STRUCTURE
 from initfree.benchmark.report.selection import about, average, paper_grid, pipeline, whole_methods
 from initfree.benchmark.report.table import Table, columns
 
 _SUFFIX = {PAPER_UPGRADE: "linear1997", "selected": "selected1997"}
+_AFTER = {PAPER_UPGRADE: "after the paper's linear upgrade", "selected": "after the selected upgrade"}
 
 
 def pose_table(rows: pd.DataFrame, upgrade: str = PAPER_UPGRADE) -> Table:
@@ -24,7 +25,7 @@ def _by_formulation(rows: pd.DataFrame, upgrade: str, kind: str, metrics: tuple[
     frame = average(_rated(grid), "formulation", metrics)
     label = f"tab:summary_formulations_{kind}_{_SUFFIX[upgrade]}"
     subject = "pose" if kind == "pose" else "structure"
-    title = f"Average {subject} accuracy by formulation, {display(upgrade).lower()} upgrade"
+    title = f"Average {subject} accuracy by formulation, {_AFTER[upgrade]}"
     return _with_methods(label, title, "formulation", metrics, frame, grid, rows)
 
 
@@ -35,7 +36,7 @@ def initialisation_table(rows: pd.DataFrame, upgrade: str = PAPER_UPGRADE) -> Ta
     frame = average(_rated(grid), "init", metrics)
     theirs = frame["init"].isin(PAPER_INITS)
     frame = pd.concat([frame[theirs], frame[~theirs]], ignore_index=True)
-    title = f"Average effect of initialisation, {display(upgrade).lower()} upgrade"
+    title = f"Average effect of initialisation, {_AFTER[upgrade]}"
     return _with_methods(f"tab:init_average_{_SUFFIX[upgrade]}", title, "init", metrics, frame, grid, rows)
 
 
@@ -44,7 +45,7 @@ def loss_table(rows: pd.DataFrame, upgrade: str = PAPER_UPGRADE) -> Table:
     metrics = (*POSE, *STRUCTURE, "failure_rate")
     grid = paper_grid(rows, upgrade=upgrade)
     label = "tab:robust_average_selected1997_compact" if upgrade == "selected" else ""
-    title = f"Average effect of robustification, {display(upgrade).lower()} upgrade"
+    title = f"Average effect of robustification, {_AFTER[upgrade]}"
     frame = average(_rated(grid), "loss", metrics)
     table = Table(f"robust-average-{upgrade}", title, ("loss",), columns(*metrics), frame, about(grid), label)
     return table.with_links("loss")

@@ -3,6 +3,8 @@
 const scenes = JSON.parse(document.getElementById("scenes").textContent);
 const FIELDS = { set: "set", method: "method", formulation: "formulation", init: "initialisation", loss: "loss", rotations: "rotations", min_obs: "min. observations" };
 const NAMES = { pose: "pOSE", rose: "rOSE", rpose: "RpOSE", expose: "expOSE", "pose-rot": "pOSE+rot", initfree: "paper's pipeline", "": "–" };
+// Exact data fit to the last digit; below this a curve says nothing more.
+const FLOOR = 1e-8;
 const OUTSIDE = 65535, FAILED = "#d1495b", GOOD = "#1a9e8f";
 const state = { upgrade: scenes.upgrades[0], outcome: "", chosen: null };
 const named = (value) => NAMES[value] ?? (/^set\d+$/.test(value) ? `Set ${value.slice(3)}` : value);
@@ -72,7 +74,9 @@ function update() {
   document.getElementById("count").textContent = `${jobs.length} runs, ${failed} failed`;
   if (!jobs.some((job) => job.job === state.chosen)) state.chosen = jobs.length ? jobs[0].job : null;
   show(jobs);
-  document.querySelector("#runs tr.chosen")?.scrollIntoView?.({ block: "nearest" });
+  // Only the list scrolls: the page stays where its reader is.
+  const row = document.querySelector("#runs tr.chosen"), list = row?.closest(".rows");
+  if (row) list.scrollTop = row.offsetTop - list.clientHeight / 2;
 }
 
 function decode(model, truth) {
@@ -94,7 +98,7 @@ function axes([x, y, z, w]) {
     [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
   ];
 }
-function frusta(model, size, colour, name) {
+function frusta(model, size, colour, width, name) {
   const xyz = [[], [], []];
   const line = (...points) => { for (const p of [...points, [null, null, null]]) p.forEach((v, d) => xyz[d].push(v)); };
   model.centres.forEach((c, k) => {
@@ -105,7 +109,7 @@ function frusta(model, size, colour, name) {
     line(...corners, corners[0]);
     corners.forEach((p) => line(c, p));
   });
-  return { type: "scatter3d", mode: "lines", name, x: xyz[0], y: xyz[1], z: xyz[2], line: { color: colour, width: 2.5 }, hoverinfo: "skip" };
+  return { type: "scatter3d", mode: "lines", name, x: xyz[0], y: xyz[1], z: xyz[2], line: { color: colour, width }, hoverinfo: "skip" };
 }
 function cloud(model, colour, size, opacity, name) {
   const points = model.points.filter((p) => p);
@@ -126,23 +130,23 @@ function show(jobs) {
     `${named(job.set)}, seed ${job.seed}, ${[named(job.formulation || job.method), job.init, job.loss && `loss ${job.loss}`, `min. obs. ${job.min_obs}`].filter(Boolean).join(", ")}; ${upgrade}: `, outcome,
     `; rotation A20 ${digits(figures.rotation)}, translation A20 ${digits(figures.translation)}, RMSE ${digits(figures.rmse, 2)}; OSE residual ${job.ose_residual ?? "–"}, refinement ${job.refine_residual ?? "–"} px` + (away ? `; ${away} of ${estimate.points.length} landmarks out of view` : ""));
   const extent = truth.side / 6, size = 0.1 * extent;
-  const grey = theme.dark ? "#7d8794" : "#a3abb7";
+  const grey = theme.dark ? "#6b7685" : "#b4bcc8";
   const axis = { visible: false, showspikes: false };
   const layout = { margin: { l: 0, r: 0, t: 0, b: 0 }, uirevision: job.truth, showlegend: true, legend: { x: 0, y: 1, bgcolor: "rgba(0,0,0,0)" },
-    scene: { xaxis: axis, yaxis: axis, zaxis: axis, aspectmode: "data", camera: { eye: { x: 0.9, y: 0.9, z: 0.9 } } } };
-  const traces = [cloud(real, grey, 1.8, 0.8, "truth"), frusta(real, size, grey, "true cameras"), cloud(estimate, colour, 1.8, 0.9, "estimate"), frusta(estimate, size, colour, "estimated cameras")];
+    scene: { xaxis: axis, yaxis: axis, zaxis: axis, aspectmode: "data", camera: { eye: { x: 1.15, y: 1.15, z: 0.85 } } } };
+  const traces = [cloud(real, grey, 3.5, 0.6, "truth"), frusta(real, size, grey, 6, "true cameras"), cloud(estimate, colour, 1.8, 1, "estimate"), frusta(estimate, size, colour, 2, "estimated cameras")];
   Plotly.react("scene", traces, theme.layout(layout), { ...config, displayModeBar: "hover" });
   document.getElementById("scene").dataset.job = job.job;
   showCurves(job, jobs);
 }
 function showCurves(job, jobs) {
   for (const [stage, title] of [["ose", "OSE cost / first"], ["refinement", "refinement cost / first"]]) {
-    const relative = (j) => ({ x: j[stage].map((p) => p[0]), y: j[stage].map((p) => p[1] / (j[stage][0][1] || 1)) });
+    const relative = (j) => ({ x: j[stage].map((p) => p[0]), y: j[stage].map((p) => Math.max(FLOOR, p[1] / (j[stage][0][1] || 1))) });
     const others = jobs.filter((j) => j[stage].length && j !== job).slice(0, 80);
     const colour = (j) => (j.upgrades[shownUpgrade(j)].failed ? FAILED : GOOD);
     const traces = others.map((j) => ({ ...relative(j), mode: "lines", line: { color: colour(j), width: 1 }, opacity: 0.25, hoverinfo: "skip" }));
     if (job[stage].length) traces.push({ ...relative(job), mode: "lines", line: { color: colour(job), width: 3.5 }, hovertemplate: "iteration %{x}: %{y:.2e}<extra></extra>" });
-    const layout = { margin: { l: 52, r: 6, t: 28, b: 36 }, showlegend: false, title: { text: title, font: { size: 13 }, x: 0.02 }, xaxis: { title: { text: "iteration" } }, yaxis: { type: "log", exponentformat: "power" } };
+    const layout = { margin: { l: 52, r: 6, t: 28, b: 36 }, showlegend: false, title: { text: title, font: { size: 13 }, x: 0.02 }, xaxis: { title: { text: "iteration" } }, yaxis: { type: "log", tickformat: ".0e", nticks: 5 } };
     Plotly.react(`curve-${stage}`, traces, theme.layout(layout), config);
   }
 }

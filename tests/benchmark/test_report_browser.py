@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from initfree.benchmark.report import write_report
-from made import made_sweep, row
+from made import row
 from PIL import Image
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: the page is not looked at")
@@ -43,9 +43,8 @@ class Visit:
 
 
 @pytest.fixture(scope="module")
-def visit(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Visit:
-    sweep = made_sweep(tmp_path_factory.mktemp("made") / "sweep")
-    return Visit(browser, write_report(sweep))
+def visit(browser: Any, report: Path) -> Visit:
+    return Visit(browser, report)
 
 
 @pytest.fixture
@@ -59,7 +58,7 @@ def shown(page: Any) -> list[list[str]]:
 
 
 def test_loads_whole_without_errors_or_network(visit: Visit):
-    visit.page.wait_for_selector("#scene canvas")
+    visit.page.wait_for_selector("#view3d canvas")
     assert visit.page.locator(".card").count() == 6
     assert visit.page.locator(".js-plotly-plot").count() == 6, "two of failures, the sets, the scene, two of curves"
     assert [url for url in visit.requests if not url.startswith(("file:", "data:", "blob:"))] == []
@@ -87,14 +86,14 @@ def test_filters(page: Any):
 
 
 def coloured(page: Any, colour: tuple[int, int, int]) -> int:
-    pixels = np.asarray(Image.open(io.BytesIO(page.locator("#scene").screenshot())).convert("RGB")).astype(int)
+    pixels = np.asarray(Image.open(io.BytesIO(page.locator("#view3d").screenshot())).convert("RGB")).astype(int)
     return int((np.abs(pixels - colour).max(axis=2) < 40).sum())
 
 
 @pytest.mark.parametrize(("outcome", "colour"), [("succeeded", (0x1A, 0x9E, 0x8F)), ("failed", (0xD1, 0x49, 0x5B))])
 def test_the_scene_shows_the_estimate_in_the_colour_of_its_outcome(page: Any, outcome: str, colour: tuple[int, int, int]):
     page.select_option("#filters select[name=outcome]", outcome)
-    page.locator("#scene canvas").scroll_into_view_if_needed()
+    page.locator("#view3d canvas").scroll_into_view_if_needed()
     page.wait_for_timeout(300)
     assert coloured(page, colour) > 300
     assert outcome in page.text_content("#chosen")
@@ -104,7 +103,7 @@ def test_a_row_of_a_table_opens_its_reconstruction(page: Any):
     link = page.locator("#rescue-minobs3 a[data-filter]").first
     job = page.evaluate("a => JSON.parse(a.dataset.filter).job", link.element_handle())
     link.click()
-    assert page.get_attribute("#scene", "data-job") == job
+    assert page.get_attribute("#view3d", "data-job") == job
     page.locator("#summary-formulations-pose-linear1997 a[data-filter]").nth(2).click()
     assert {line[1] for line in shown(page)} == {"RpOSE"}
 

@@ -8,30 +8,24 @@ import numpy as np
 import pandas as pd
 import pytest
 from initfree.benchmark.report import write_report
+from initfree.benchmark.report.contents import Contents
 from initfree.benchmark.report.markdown import write_markdown
 from initfree.benchmark.report.scenes import collect, curve
 from initfree.benchmark.report.sweep import load_sweep
 from initfree.errors import InputError
-from made import made_sweep, row
+from made import row
 
 
-@pytest.fixture(scope="module")
-def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_sweep(tmp_path_factory.mktemp("made") / "sweep")
-
-
-def test_page_and_tables(sweep: Path, tmp_path: Path):
-    page = write_report(sweep, tmp_path / "out")
-    text = page.read_text(encoding="utf-8")
-    assert page == tmp_path / "out" / "index.html"
+def test_page_and_tables(report: Path):
+    text, folder = report.read_text(encoding="utf-8"), report.parent
     for part in ('src="http', "src='http", 'rel="stylesheet"', "cdn.plot.ly/plotly"):
         assert part not in text, "the page must need no network"
-    tables = sorted(p.name for p in (tmp_path / "out" / "tables").iterdir())
+    tables = sorted(p.name for p in (folder / "tables").iterdir())
     assert {p.removesuffix(".csv") for p in tables if p.endswith(".csv")} == {p.removesuffix(".tex") for p in tables if p.endswith(".tex")}
-    csv = pd.read_csv(tmp_path / "out" / "tables" / "summary-formulations-pose-linear1997.csv")
+    csv = pd.read_csv(folder / "tables" / "summary-formulations-pose-linear1997.csv")
     assert csv["formulation"].tolist() == ["pose", "rose", "rpose", "expose", "pose-rot", "auto", "oracle"]
     assert csv["rotation_auc20 (paper)"].iloc[0] == 34.25
-    assert [p.name for p in (tmp_path / "out").iterdir() if p.name.startswith(".")] == []
+    assert [p.name for p in folder.iterdir() if p.name.startswith(".")] == []
 
 
 def test_rows_alone_are_enough(tmp_path: Path):
@@ -59,24 +53,24 @@ def test_columns_that_are_missing_are_named(tmp_path: Path):
         write_report(tmp_path)
 
 
-def test_markdown_section_is_replaced_and_the_rest_kept(sweep: Path, tmp_path: Path):
+def test_markdown_section_is_replaced_and_the_rest_kept(contents: Contents, tmp_path: Path):
     file = tmp_path / "RESULTS.md"
     file.write_text("# Results\n\nbefore\n")
-    write_markdown(load_sweep(sweep), file)
+    write_markdown(contents, file)
     first = file.read_text()
     file.write_text(first.replace("pOSE+rot", "something else") + "\nafter\n")
-    write_markdown(load_sweep(sweep), file)
+    write_markdown(contents, file)
     assert file.read_text() == first + "\nafter\n"
-    assert first.startswith("# Results\n\nbefore\n\n<!-- bench report sweep: begin -->")
+    assert first.startswith("# Results\n\nbefore\n\n<!-- bench report made: begin -->")
     assert "| pOSE+rot |" in first
 
 
-def test_markdown_with_one_mark_is_refused(sweep: Path, tmp_path: Path):
+def test_markdown_with_one_mark_is_refused(contents: Contents, tmp_path: Path):
     file = tmp_path / "RESULTS.md"
-    file.write_text("<!-- bench report sweep: begin -->\n")
+    file.write_text("<!-- bench report made: begin -->\n")
     with pytest.raises(InputError, match="without the other"):
-        write_markdown(load_sweep(sweep), file)
-    assert file.read_text() == "<!-- bench report sweep: begin -->\n"
+        write_markdown(contents, file)
+    assert file.read_text() == "<!-- bench report made: begin -->\n"
 
 
 def test_reconstructions_survive_their_encoding(sweep: Path):

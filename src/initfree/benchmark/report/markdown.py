@@ -3,35 +3,26 @@
 import os
 from pathlib import Path
 
-import pandas as pd
-
-from initfree.benchmark.report.attribution import attribution_table
-from initfree.benchmark.report.checks import check_all, differences
+from initfree.benchmark.report.contents import Contents
 from initfree.benchmark.report.formats import to_markdown
-from initfree.benchmark.report.overview import cards
-from initfree.benchmark.report.sweep import Sweep
 from initfree.benchmark.report.table import Table
-from initfree.benchmark.report.tables import appendix_tables, method_tables, summary_tables
 from initfree.errors import InputError
 
 
-def summary_markdown(sweep: Sweep) -> str:
+def summary_markdown(contents: Contents) -> str:
     """Cards, lessons, attribution and the summary tables, ours with the paper's in brackets."""
-    rows = sweep.rows
-    name = str(sweep.info.get("name") or sweep.info.get("config", {}).get("name") or sweep.directory.name)
-    parts = [f"## Benchmark: the sweep `{name}`\n"]
-    parts.append("\n".join(f"- {card.title}: {card.value} ({card.detail})" for card in cards(sweep)) + "\n")
+    parts = [f"## Benchmark: the sweep `{contents.name}`\n"]
+    parts.append("\n".join(f"- {card.title}: {card.value} ({card.detail})" for card in contents.cards) + "\n")
     parts.append("### The paper's lessons\n")
-    parts.append(_lessons(rows))
-    parts.append("\n".join(f"- {text}" for text in differences(rows)) + "\n")
-    tables = [attribution_table(rows), *summary_tables(rows), *appendix_tables(rows), *method_tables(rows)]
-    parts += [_section(table) for table in tables if not table.empty]
+    parts.append(_lessons(contents))
+    parts.append("\n".join(f"- {text}" for text in contents.differences) + "\n")
+    parts += [_section(table) for section in contents.early for table in section.tables if not table.empty]
     return "\n".join(parts)
 
 
-def _lessons(rows: pd.DataFrame) -> str:
+def _lessons(contents: Contents) -> str:
     lines = ["| Lesson | Ours | The paper's | Verdict | Why |", "| --- | --- | --- | --- | --- |"]
-    for check in check_all(rows):
+    for check in contents.checks:
         cells = (check.lesson.claim, check.answer.figure, check.lesson.paper, check.verdict, check.why)
         lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
@@ -42,11 +33,11 @@ def _section(table: Table) -> str:
     return f"### {table.title}\n\n{note}\n\n{to_markdown(table)}"
 
 
-def write_markdown(sweep: Sweep, file: Path) -> None:
+def write_markdown(contents: Contents, file: Path) -> None:
     """Replace the marked section of `file`, or append one; a file that is not there is made."""
-    name = sweep.directory.resolve().name
+    name = contents.name
     begin, end = f"<!-- bench report {name}: begin -->", f"<!-- bench report {name}: end -->"
-    section = f"{begin}\n{summary_markdown(sweep)}{end}"
+    section = f"{begin}\n{summary_markdown(contents)}{end}"
     try:
         text = file.read_text(encoding="utf-8") if file.exists() else ""
         if (begin in text) != (end in text) or text.find(end) < text.find(begin):

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from initfree.benchmark.report.checks import check_all
+from initfree.benchmark.report.checks import Check
 from initfree.benchmark.report.names import AUCS, METHODS, PAPER_UPGRADE, display
 from initfree.benchmark.report.selection import average, failure_rate, paper_grid, whole_methods
-from initfree.benchmark.report.sweep import Sweep
 
 
 @dataclass(frozen=True)
@@ -19,10 +18,9 @@ class Card:
     detail: str
 
 
-def cards(sweep: Sweep) -> list[Card]:
+def cards(rows: pd.DataFrame, checks: list[Check]) -> list[Card]:
     """Only what the rows have: a sweep without `auto` has no card about it."""
-    rows = sweep.rows
-    found = [_size(rows), _failures(rows), _best(rows), _upgrades(rows), _auto(rows), _lessons(rows)]
+    found = [_size(rows), _failures(rows), _best(rows), _upgrades(rows), _auto(rows), _lessons(checks)]
     return [card for card in found if card is not None]
 
 
@@ -68,7 +66,7 @@ def _auto(rows: pd.DataFrame) -> Card | None:
     return Card(f"Failed, {METHODS['auto']}", f"{failure_rate(auto):.0f}%", f"of {len(auto)} runs; rotation AUC@20 {scores:.1f}")
 
 
-def _lessons(rows: pd.DataFrame) -> Card:
-    answers = [check.answer.holds for check in check_all(rows)]
+def _lessons(checks: list[Check]) -> Card:
+    answers = [check.answer.holds for check in checks]
     told = [a for a in answers if a is not None]
     return Card("Lessons that hold", f"{sum(told)} of {len(told)}", f"{len(answers) - len(told)} cannot be told from this sweep")

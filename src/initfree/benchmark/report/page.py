@@ -1,155 +1,43 @@
-"""One self-contained page: sections of tables, figures and the view of reconstructions."""
+"""One self-contained page: style, scripts, figures and reconstructions are inside it."""
 
 import json
-from dataclasses import dataclass, field
 from importlib.resources import files
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
 import jinja2
-import numpy as np
-import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
 import initfree
-from initfree.benchmark.report.attribution import attribution_table
-from initfree.benchmark.report.checks import check_all, differences
-from initfree.benchmark.report.figures import curves_figure, failure_figure, sets_figure
+from initfree.benchmark.report.contents import Contents
 from initfree.benchmark.report.formats import cells, header, labels
-from initfree.benchmark.report.names import display
-from initfree.benchmark.report.overview import cards
-from initfree.benchmark.report.scenes import Scenes
-from initfree.benchmark.report.sweep import Sweep
-from initfree.benchmark.report.table import Table
-from initfree.benchmark.report.tables import appendix_tables, full_tables, method_tables, summary_tables
-from initfree.benchmark.report.tables.bal import bal_rows, bal_table
-
-_MOST_CURVES = 60
+from initfree.benchmark.report.scenes import LANDMARKS, Scenes
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A Plotly figure with its caption; `spec` is None where the sweep lacks what it shows."""
-
-    name: str
-    caption: str
-    spec: go.Figure | None
-
-    @property
-    def json(self) -> str:
-        assert self.spec is not None
-        return _script_safe(str(self.spec.to_json()))
-
-
-@dataclass(frozen=True)
-class Section:
-    """A heading of the page, one line on what it shows, then tables and figures."""
-
-    name: str
-    title: str
-    lead: str
-    tables: list[Table] = field(default_factory=list)
-    figures: list[Figure] = field(default_factory=list)
-    folded: bool = False
-    """tables open on demand: they are long"""
-
-
-def sections(sweep: Sweep) -> list[Section]:
-    """All sections with tables or figures, in the order of the page."""
-    rows = sweep.rows
-    main = {table.name: table for table in summary_tables(rows)}
-    extra = {table.name: table for table in appendix_tables(rows)}
-    by_formulation = [t for name, t in main.items() if name.startswith("summary-formulations")]
-    by_init = [t for name, t in main.items() if name.startswith("init-")]
-    failures = [
-        Figure(f"failure-{u}", f"Failure rate after the {u} upgrade, runs in bins of equal size; bars: 95% intervals.", failure_figure(rows, u))
-        for u in ("linear1997", "selected")
-    ]
-    selected = [t for name, t in extra.items() if "selected" in name]
-    return [
-        Section("attribution", "Why runs fail", "Which stage the failures of the paper's pipeline are due to.", [attribution_table(rows)]),
-        Section("formulations", "Formulations", "The five object-space errors, averaged over sets, starts and losses.", by_formulation),
-        Section("initialisation", "Initialisation", "How much the start matters, without and with the Cauchy loss.", by_init),
-        Section("rescue", "Robust rescue", "Runs that fail without the Cauchy loss and succeed with it, found in the rows.", [main["rescue-minobs3"], main["rescue-minobs6"]]),
-        Section("densification", "Densification", "What six observations a landmark change against three.", [main["densification"], main["densification-by-formulation"]]),
-        Section("upgrade", "Metric upgrade and failure", "The same projective solutions before and after each upgrade; what predicts failure.", [main["upgrade"]], failures),
-        Section("selected", "Selected upgrade", "The summary again, after the selected upgrade.", selected),
-        Section("runtime", "Runtime and rotations", "Where the time goes, and what true rotations are worth.", [extra["runtime"], extra["rotations"]]),
-        Section("methods", "Whole methods", "Other ways to reconstruct the same tracks.", method_tables(rows)),
-    ]
-
-
-def late_sections(sweep: Sweep) -> list[Section]:
-    """What stands below the view of reconstructions."""
-    rows = sweep.rows
-    caption = "From above: cameras with their viewing directions, landmarks in grey; below: landmarks shared by each pair of cameras."
-    bal_caption = "Cost by iteration, relative to the first; red: failed, green: recovered."
-    bal = Section("bal", "BAL", "Failure and recovery on real problems.", [bal_table(rows)], [Figure("bal-curves", bal_caption, _bal_curves(sweep))])
-    shown = Section("sets", "The sets", "What was reconstructed.", [], [Figure("sets", caption, sets_figure(_sets(sweep)))])
-    full = Section("full", "Full tables", "Every set, formulation and initialisation; rows open the reconstruction.", full_tables(rows), [], True)
-    return [shown, bal, full]
-
-
-def _sets(sweep: Sweep) -> list[dict[str, Any]]:
-    """One picture a set: its first seed and smallest minimum of observations."""
-    found: dict[str, dict[str, Any]] = {}
-    for path in sweep.sets():
-        name = path.stem.rsplit("-", 2)[0]
-        if name in found:
-            continue
-        with np.load(path, allow_pickle=False) as file:
-            figures = json.loads(str(file["statistics"])) if "statistics" in file.files else {}
-            density = figures.get("observations_a_landmark")
-            words = f"{len(file['truth_centres'])} cameras" + (f", {density:.1f} obs./lmk." if density else "")
-            found[name] = {
-                "title": f"<b>{display(name)}</b><br>{words}",
-                "centres": file["truth_centres"].astype(float),
-                "directions": file["truth_R"][:, 2].astype(float),
-                "xyz": file["truth_xyz"].astype(float)[::3],
-                "covisibility": file["covisibility"],
-            }
-    return list(found.values())
-
-
-def _bal_curves(sweep: Sweep) -> go.Figure | None:
-    curves = []
-    for _, row in bal_rows(sweep.rows).drop_duplicates("job").head(_MOST_CURVES).iterrows():
-        history = sweep.history(str(row["job"]))
-        words = [str(row["set"]), *(display(row[k]) for k in ("formulation", "init", "loss") if row[k])]
-        costs = {stage: [step["cost"] for step in history.get(stage, [])] for stage in ("ose", "refinement")}
-        curves.append({"name": ", ".join(words), "failed": bool(row["failed"]), **costs})
-    return curves_figure(curves)
-
-
-def render(sweep: Sweep, scenes: Scenes) -> tuple[str, list[Table]]:
-    """The page, and every table on it."""
-    early, late = sections(sweep), late_sections(sweep)
+def render(contents: Contents, scenes: Scenes) -> str:
+    """The page as HTML."""
     package = files("initfree.benchmark.report").joinpath("templates")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("initfree.benchmark.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     environment.globals.update(rendered=cells, labels=labels, header=header)
-    environment.filters["groupby_order"] = _runs
-    page = environment.get_template("page.html.j2").render(
-        name=sweep.info.get("name") or sweep.info.get("config", {}).get("name") or sweep.directory.resolve().name,
-        info=sweep.info,
+    environment.filters["neighbours"] = _neighbours
+    environment.filters["figure_json"] = lambda figure: _script_safe(str(figure.to_json()))
+    return environment.get_template("page.html.j2").render(
+        contents=contents,
+        info=contents.sweep.info,
         version=initfree.__version__,
-        cards=cards(sweep),
-        checks=check_all(sweep.rows),
-        differences=differences(sweep.rows),
-        early=early,
-        late=late,
         scenes=scenes,
+        landmarks=LANDMARKS,
         scene_data=_script_safe(json.dumps(scenes.data, separators=(",", ":"))),
         css=package.joinpath("page.css").read_text(encoding="utf-8"),
         scripts=[package.joinpath(name).read_text(encoding="utf-8") for name in ("theme.js", "view.js")],
         plotly=get_plotlyjs(),
     )
-    return page, [table for section in (*early, *late) for table in section.tables]
 
 
-def _runs(columns: list[Any], name: str) -> list[tuple[str, int]]:
+def _neighbours(columns: list[Any], name: str) -> list[tuple[str, int]]:
     """Neighbours with the same value of an attribute, as (value, how many)."""
     return [(value, len(list(members))) for value, members in groupby(columns, key=attrgetter(name))]
 

@@ -20,8 +20,9 @@ def prefer(rows: pd.DataFrame, column: str, wanted: Iterable[object]) -> pd.Data
 def mildest(rows: pd.DataFrame) -> pd.DataFrame:
     """The condition of the paper's controlled sets, or the nearest to it: least noise, outliers and merged tracks."""
     for column in CONDITION:
-        if len(rows):
-            rows = rows[rows[column].fillna(0.0) == rows[column].fillna(0.0).min()]
+        values = rows[column].fillna(0.0)
+        if values.nunique() > 1:
+            rows = rows[values == values.min()]
     return rows
 
 
@@ -37,15 +38,17 @@ def controlled(rows: pd.DataFrame) -> pd.DataFrame:
 
 def pipeline(rows: pd.DataFrame, *, min_obs: int | None = 3, upgrade: str | None = PAPER_UPGRADE) -> pd.DataFrame:
     """The paper's pipeline on the controlled sets, any initialisation; pOSE+rot with true rotations, as in its tables."""
-    chosen = controlled(rows)
-    chosen = chosen[(chosen["method"] == "initfree") & (chosen["init"] != "truth")]
-    chosen = chosen[chosen["loss"].isin(("none", "cauchy"))]
-    # Without rows of true rotations those of estimated ones stand in for them.
-    rotated = prefer(chosen[chosen["rotations"] != ""], "rotations", ["truth"])
-    chosen = pd.concat([chosen[chosen["rotations"] == ""], rotated])
+    wanted = (rows["method"] == "initfree") & (rows["init"] != "truth") & rows["loss"].isin(("none", "cauchy"))
     if min_obs is not None:
-        chosen = chosen[chosen["min_obs"] == min_obs]
-    return chosen if upgrade is None else chosen[chosen["upgrade"] == upgrade]
+        wanted &= rows["min_obs"] == min_obs
+    if upgrade is not None:
+        wanted &= rows["upgrade"] == upgrade
+    chosen = controlled(rows[wanted])
+    rotated = chosen["rotations"] != ""
+    # Without rows of true rotations those of estimated ones stand in for them.
+    if (chosen["rotations"] == "truth").any():
+        chosen = chosen[~rotated | (chosen["rotations"] == "truth")]
+    return chosen
 
 
 def paper_grid(rows: pd.DataFrame, *, min_obs: int | None = 3, upgrade: str | None = PAPER_UPGRADE) -> pd.DataFrame:
@@ -55,8 +58,7 @@ def paper_grid(rows: pd.DataFrame, *, min_obs: int | None = 3, upgrade: str | No
 
 def whole_methods(rows: pd.DataFrame, *, min_obs: int = 3) -> pd.DataFrame:
     """Rows of methods that are no stage of the paper's pipeline: auto, the oracle, COLMAP's mappers."""
-    chosen = controlled(rows)
-    return chosen[(chosen["method"] != "initfree") & (chosen["min_obs"] == min_obs)]
+    return controlled(rows[(rows["method"] != "initfree") & (rows["min_obs"] == min_obs)])
 
 
 def average(rows: pd.DataFrame, by: str, metrics: Iterable[str], order: bool = True) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from initfree.benchmark.report.contents import assemble
 from initfree.benchmark.report.formats import to_csv, to_latex
 from initfree.benchmark.report.markdown import write_markdown
 from initfree.benchmark.report.page import render
@@ -20,14 +21,15 @@ def write_report(directory: Path, output: Path | None = None, markdown: Path | N
     """
     sweep = load_sweep(directory)
     output = directory / "report" if output is None else output
-    page, tables = render(sweep, collect(sweep))
+    contents = assemble(sweep)
+    page = render(contents, collect(sweep))
     with staged_directory(output) as staging:
         (staging / "index.html").write_text(page, encoding="utf-8")
         (staging / "tables").mkdir()
-        for table in tables:
+        for table in contents.tables:
             if not table.empty:
                 (staging / "tables" / f"{table.name}.csv").write_text(to_csv(table), encoding="utf-8")
                 (staging / "tables" / f"{table.name}.tex").write_text(to_latex(table), encoding="utf-8")
     if markdown is not None:
-        write_markdown(sweep, markdown)
+        write_markdown(contents, markdown)
     return output / "index.html"

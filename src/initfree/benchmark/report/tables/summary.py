@@ -3,7 +3,7 @@
 import pandas as pd
 
 from initfree.benchmark.report.names import PAPER_INITS, PAPER_UPGRADE, POSE, STRUCTURE
-from initfree.benchmark.report.selection import about, average, paper_grid, pipeline, whole_methods
+from initfree.benchmark.report.selection import CONDITION, about, average, paper_grid, pipeline, whole_methods
 from initfree.benchmark.report.table import Table, columns
 
 _SUFFIX = {PAPER_UPGRADE: "linear1997", "selected": "selected1997"}
@@ -79,8 +79,8 @@ def _with_methods(
     label: str, title: str, key: str, metrics: tuple[str, ...], frame: pd.DataFrame, grid: pd.DataFrame, rows: pd.DataFrame
 ) -> Table:
     """The table with a row for each whole method (auto, COLMAP, ...) below those of the paper's pipeline."""
-    others = whole_methods(rows)
-    others = others[others["set"].isin(grid["set"].unique())]
+    place = ["set", *CONDITION]
+    others = whole_methods(rows).merge(grid[place].drop_duplicates(), on=place)
     below = average(_rated(others), "method", metrics).rename(columns={"method": key})
     both = pd.concat([frame, below], ignore_index=True) if len(below) else frame
     links = (*({key: str(k)} for k in frame[key]), *({"method": str(k)} for k in below[key]))

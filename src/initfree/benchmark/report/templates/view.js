@@ -119,7 +119,7 @@ function cloud(model, colour, size, opacity, name) {
 function show(jobs) {
   document.querySelectorAll("#runs tbody tr").forEach((row) => row.classList.toggle("chosen", row.dataset.job === state.chosen));
   const job = jobs.find((j) => j.job === state.chosen), words = document.getElementById("chosen");
-  if (!job) { words.textContent = "No run passes the filters."; Plotly.purge("scene"); ["ose", "refinement"].forEach((s) => Plotly.purge(`curve-${s}`)); return; }
+  if (!job) { words.textContent = "No run passes the filters."; Plotly.purge("view3d"); ["ose", "refinement"].forEach((s) => Plotly.purge(`curve-${s}`)); return; }
   const upgrade = shownUpgrade(job), figures = job.upgrades[upgrade], truth = scenes.truths[job.truth];
   const real = decode(truth, truth), estimate = decode(figures, truth), colour = figures.failed ? FAILED : GOOD;
   const away = estimate.points.filter((p) => !p).length;
@@ -135,8 +135,8 @@ function show(jobs) {
   const layout = { margin: { l: 0, r: 0, t: 0, b: 0 }, uirevision: job.truth, showlegend: true, legend: { x: 0, y: 1, bgcolor: "rgba(0,0,0,0)" },
     scene: { xaxis: axis, yaxis: axis, zaxis: axis, aspectmode: "data", camera: { eye: { x: 1.15, y: 1.15, z: 0.85 } } } };
   const traces = [cloud(real, grey, 3.5, 0.6, "truth"), frusta(real, size, grey, 6, "true cameras"), cloud(estimate, colour, 1.8, 1, "estimate"), frusta(estimate, size, colour, 2, "estimated cameras")];
-  Plotly.react("scene", traces, theme.layout(layout), { ...config, displayModeBar: "hover" });
-  document.getElementById("scene").dataset.job = job.job;
+  Plotly.react("view3d", traces, theme.layout(layout), { ...config, displayModeBar: "hover" });
+  document.getElementById("view3d").dataset.job = job.job;
   showCurves(job, jobs);
 }
 function showCurves(job, jobs) {

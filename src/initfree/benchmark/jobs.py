@@ -84,7 +84,9 @@ class Job:
     def __str__(self) -> str:
         parts = [self.data.set, f"seed {self.data.seed}", f"min-obs {self.data.min_obs}"]
         method = [] if self.method == PIPELINE else [self.method]
-        return ", ".join(parts + method + [part for part in (self.formulation, self.init, self.loss, self.rotations) if part])
+        return ", ".join(
+            parts + method + [part for part in (self.formulation, self.init, self.loss, self.rotations) if part]
+        )
 
 
 def _hash(value: Any) -> str:
@@ -130,9 +132,7 @@ def _of_data(config: SweepConfig, one: SetConfig, spec: DataSpec) -> Iterator[Jo
         for rotations in config.rotations if uses_rotations else ("",):
             for init in config.inits if one.inits is None else one.inits:
                 for loss in config.losses:
-                    yield Job(
-                        spec, PIPELINE, formulation, init, loss, rotations, config.solver, upgrades, config.imports
-                    )
+                    yield Job(spec, PIPELINE, formulation, init, loss, rotations, config.solver, upgrades, config.imports)
 
 
 def _check(config: SweepConfig) -> None:

@@ -19,9 +19,7 @@ _BAL_NAME = re.compile(r"(?:problem-)?(\d+)-\d+(?:-pre)?$")
 
 def generator_config(one: SetConfig, shuffle: bool) -> Config:
     """The generator's configuration of a set."""
-    return load_generator(
-        one.name, cameras=one.cameras, points=one.points, density=one.density, shuffle=shuffle or None
-    )
+    return load_generator(one.name, cameras=one.cameras, points=one.points, density=one.density, shuffle=shuffle or None)
 
 
 def has_data(one: SetConfig) -> bool:

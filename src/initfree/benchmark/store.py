@@ -69,7 +69,7 @@ class Store:
         try:
             return json.loads(self._about.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise InputError(f"{self._about} is broken: {error}; expected the file that `initfree bench run` wrote") from error
+            raise InputError(f"{self._about} is broken: {error}; expected what `initfree bench run` wrote") from error
 
     def describe(self, about: dict[str, Any]) -> None:
         self._write(self._about, (json.dumps(about, indent=2) + "\n").encode())
@@ -126,4 +126,4 @@ def _read(part: Path, columns: list[str] | None = None) -> pa.Table:
     try:
         return pq.read_table(part, columns=columns, partitioning=None)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        raise InputError(f"{part} cannot be read: {' '.join(str(error).split())}; delete it to run its jobs again") from error
+        raise InputError(f"{part} cannot be read: {' '.join(str(error).split())}; delete it to repeat its jobs") from error

@@ -35,9 +35,7 @@ def run(
     sweep = load(config)
     search = (str(find(config).resolve().parent),) if sweep.imports else ()
     with SweepProgress(Console(stderr=True)) as progress:
-        run_sweep(
-            sweep, output, scheduler=scheduler, workers=workers, data=data, search=search, on_progress=progress
-        )
+        run_sweep(sweep, output, scheduler=scheduler, workers=workers, data=data, search=search, on_progress=progress)
     return status(output)
 
 

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+from made import made_sweep
+
 from initfree.benchmark.report import write_report
 from initfree.benchmark.report.contents import Contents, assemble
 from initfree.benchmark.report.sweep import load_sweep
-from made import made_sweep
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """The paper's numbers as data: complete, of one shape, and consistent with one another as the paper's are."""
 
 import pytest
+
 from initfree.benchmark.report.paper import paper_table, paper_tables
 
 FORMULATIONS = ["pose", "rose", "rpose", "expose", "pose-rot"]

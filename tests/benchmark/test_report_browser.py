@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from initfree.benchmark.report import write_report
 from made import row
 from PIL import Image
+
+from initfree.benchmark.report import write_report
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: the page is not looked at")
 _CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)

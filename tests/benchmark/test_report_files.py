@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from made import row
+
 from initfree.benchmark.report import write_report
 from initfree.benchmark.report.contents import Contents
 from initfree.benchmark.report.markdown import write_markdown
 from initfree.benchmark.report.scenes import collect, curve
 from initfree.benchmark.report.sweep import load_sweep
 from initfree.errors import InputError
-from made import row
 
 
 def test_page_and_tables(report: Path):
@@ -21,7 +22,9 @@ def test_page_and_tables(report: Path):
     for part in ('src="http', "src='http", 'rel="stylesheet"', "cdn.plot.ly/plotly"):
         assert part not in text, "the page must need no network"
     tables = sorted(p.name for p in (folder / "tables").iterdir())
-    assert {p.removesuffix(".csv") for p in tables if p.endswith(".csv")} == {p.removesuffix(".tex") for p in tables if p.endswith(".tex")}
+    assert {p.removesuffix(".csv") for p in tables if p.endswith(".csv")} == {
+        p.removesuffix(".tex") for p in tables if p.endswith(".tex")
+    }
     csv = pd.read_csv(folder / "tables" / "summary-formulations-pose-linear1997.csv")
     assert csv["formulation"].tolist() == ["pose", "rose", "rpose", "expose", "pose-rot", "auto", "oracle"]
     assert csv["rotation_auc20 (paper)"].iloc[0] == 34.25

@@ -1,8 +1,9 @@
 """The paper's lessons asked of rows that answer yes, of rows that answer no, and of rows that cannot tell."""
 
 import pytest
-from initfree.benchmark.report.checks import check_all, differences
 from made import BAD, GOOD, frame, row
+
+from initfree.benchmark.report.checks import check_all, differences
 
 
 def verdicts(rows) -> dict[str, bool | None]:
@@ -22,7 +23,11 @@ def test_rotations_are_strongest_if_first_in_all_metrics(other: float, holds: bo
 @pytest.mark.parametrize(("circle", "holds"), [(80.0, True), (40.0, False)])
 def test_unit_circle(circle: float, holds: bool):
     better = {"translation_auc20": 99.0, "landmark_rmse": 0.01}
-    rows = frame(row(rotation_auc20=60.0), row(init="uniform", rotation_auc20=50.0), row(init="unit-circle", rotation_auc20=circle, **better))
+    rows = frame(
+        row(rotation_auc20=60.0),
+        row(init="uniform", rotation_auc20=50.0),
+        row(init="unit-circle", rotation_auc20=circle, **better),
+    )
     assert verdicts(rows)["unit-circle"] is holds
 
 
@@ -44,7 +49,11 @@ def test_the_upgrade_is_named_where_it_turns_the_answer():
 
 
 def cases(*pairs: tuple[dict, dict]) -> list[dict]:
-    return [row(set=f"set{k}", loss=loss, **half) for k, pair in enumerate(pairs, 1) for loss, half in zip(("none", "cauchy"), pair, strict=True)]
+    return [
+        row(set=f"set{k}", loss=loss, **half)
+        for k, pair in enumerate(pairs, 1)
+        for loss, half in zip(("none", "cauchy"), pair, strict=True)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +86,9 @@ def test_residuals(separating: bool):
         failed = k >= 10
         told, mute = 1.0 + k, 1.0 + (k * 7) % 10
         ose, refinement = (mute, told) if separating else (told, mute)
-        rows.append(row(set=f"set{k % 8 + 1}", seed=k, ose_residual=ose, refine_residual=refinement, **(BAD if failed else GOOD)))
+        rows.append(
+            row(set=f"set{k % 8 + 1}", seed=k, ose_residual=ose, refine_residual=refinement, **(BAD if failed else GOOD))
+        )
     assert verdicts(frame(*rows))["residual"] is separating
 
 

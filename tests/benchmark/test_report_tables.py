@@ -4,6 +4,8 @@ import math
 
 import pandas as pd
 import pytest
+from made import BAD, GOOD, frame, row
+
 from initfree.benchmark.report.failure import failure_bins, roc_auc, roc_curve
 from initfree.benchmark.report.formats import cells, to_csv, to_latex, to_markdown
 from initfree.benchmark.report.selection import mildest, paper_grid
@@ -20,7 +22,6 @@ from initfree.benchmark.report.tables.summary import (
     pose_table,
     structure_table,
 )
-from made import BAD, GOOD, frame, row
 
 
 def value(table: Table, column: str, **key: object) -> float:
@@ -185,7 +186,10 @@ def test_the_mildest_condition_and_the_papers_sets():
 
 def test_roc_area_against_the_definition():
     rows = frame(
-        *(row(set=f"s{k}", ose_residual=r, failed=f) for k, (r, f) in enumerate([(1, False), (2, True), (2, False), (3, True)]))
+        *(
+            row(set=f"s{k}", ose_residual=r, failed=f)
+            for k, (r, f) in enumerate([(1, False), (2, True), (2, False), (3, True)])
+        )
     )
     # Pairs of a failed and a good run: 2>1, 2=2, 3>1, 3>2: three and a half of four.
     assert roc_auc(rows, "ose_residual") == pytest.approx(3.5 / 4)

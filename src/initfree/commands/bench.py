@@ -7,6 +7,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from initfree.commands.report import report
 from initfree.errors import InputError
 
 
@@ -97,7 +98,7 @@ def export(
     return 0
 
 
-COMMANDS: dict[str, Any] = {"run": run, "status": status, "export": export}
+COMMANDS: dict[str, Any] = {"run": run, "status": status, "report": report, "export": export}
 """sub-commands of `initfree bench`, by name"""
 
 

@@ -49,9 +49,7 @@ class Check:
 
 def check_all(rows: pd.DataFrame) -> list[Check]:
     """All lessons, judged after the paper's linear upgrade."""
-    return [
-        Check(lesson, lesson.ask(rows, PAPER_UPGRADE), tuple(_variants(lesson, rows))) for lesson in lessons()
-    ]
+    return [Check(lesson, lesson.ask(rows, PAPER_UPGRADE), tuple(_variants(lesson, rows))) for lesson in lessons()]
 
 
 def _variants(lesson: Lesson, rows: pd.DataFrame) -> Iterator[Variant]:
@@ -76,7 +74,9 @@ def differences(rows: pd.DataFrame) -> list[str]:
 def _upgrade(rows: pd.DataFrame) -> str:
     rates = {u: failure_rate(paper_grid(rows, upgrade=u)) for u in (PAPER_UPGRADE, "linear", "calibrated", "selected")}
     known = [f"{u} {rate:.1f}%" for u, rate in rates.items() if not np.isnan(rate)]
-    return f"Upgrade variant: failed runs after {', '.join(known)} of the same projective solutions." if len(known) > 1 else ""
+    return (
+        f"Upgrade variant: failed runs after {', '.join(known)} of the same projective solutions." if len(known) > 1 else ""
+    )
 
 
 def _order(rows: pd.DataFrame) -> str:
@@ -109,5 +109,9 @@ def _scale(rows: pd.DataFrame) -> str:
     scale = pipeline(rows)["scene_scale"].dropna()
     if scale.empty:
         return ""
-    text = f"Scale: the rms extent of our landmarks is {scale.min():.1f} to {scale.max():.1f} (the paper's collapsed runs: 41)"
-    return text + ("; below 30 on some sets, where the limit on the landmark RMSE cannot be reached." if scale.min() < 30 else ".")
+    text = (
+        f"Scale: the rms extent of our landmarks is {scale.min():.1f} to {scale.max():.1f} (the paper's collapsed runs: 41)"
+    )
+    return text + (
+        "; below 30 on some sets, where the limit on the landmark RMSE cannot be reached." if scale.min() < 30 else "."
+    )

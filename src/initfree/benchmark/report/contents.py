@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from initfree.benchmark.report.attribution import attribution_table
+from initfree.benchmark.report.attribution import attribution_tables
 from initfree.benchmark.report.checks import Check, check_all, differences
 from initfree.benchmark.report.figures import curves_figure, failure_figure, sets_figure
 from initfree.benchmark.report.names import display
@@ -75,19 +75,56 @@ def _early(sweep: Sweep) -> list[Section]:
     by_formulation = [t for name, t in main.items() if name.startswith("summary-formulations")]
     by_init = [t for name, t in main.items() if name.startswith("init-")]
     failures = [
-        Figure(f"failure-{u}", f"Failure rate after the {u} upgrade, runs in bins of equal size; bars: 95% intervals.", failure_figure(rows, u))
+        Figure(
+            f"failure-{u}",
+            f"Failure rate after the {u} upgrade, runs in bins of equal size; bars: 95% intervals.",
+            failure_figure(rows, u),
+        )
         for u in ("linear1997", "selected")
     ]
     selected = [t for name, t in extra.items() if "selected" in name]
     return [
-        Section("attribution", "Why runs fail", "Which stage the failures of the paper's pipeline are due to.", [attribution_table(rows)]),
-        Section("formulations", "Formulations", "The five object-space errors, averaged over sets, starts and losses.", by_formulation),
-        Section("initialisation", "Initialisation", "How much the start matters, without and with the Cauchy loss.", by_init),
-        Section("rescue", "Robust rescue", "Runs that fail without the Cauchy loss and succeed with it, found in the rows.", [main["rescue-minobs3"], main["rescue-minobs6"]]),
-        Section("densification", "Densification", "What six observations a landmark change against three.", [main["densification"], main["densification-by-formulation"]]),
-        Section("upgrade", "Metric upgrade and failure", "The same projective solutions before and after each upgrade; what predicts failure.", [main["upgrade"]], failures),
+        Section(
+            "attribution",
+            "Why runs fail",
+            "Which stage the failures of the paper's pipeline are due to.",
+            attribution_tables(rows),
+        ),
+        Section(
+            "formulations",
+            "Formulations",
+            "The five object-space errors, averaged over sets, starts and losses.",
+            by_formulation,
+        ),
+        Section(
+            "initialisation", "Initialisation", "How much the start matters, without and with the Cauchy loss.", by_init
+        ),
+        Section(
+            "rescue",
+            "Robust rescue",
+            "Runs that fail without the Cauchy loss and succeed with it, found in the rows.",
+            [main["rescue-minobs3"], main["rescue-minobs6"]],
+        ),
+        Section(
+            "densification",
+            "Densification",
+            "What six observations a landmark change against three.",
+            [main["densification"], main["densification-by-formulation"]],
+        ),
+        Section(
+            "upgrade",
+            "Metric upgrade and failure",
+            "The same projective solutions before and after each upgrade; what predicts failure.",
+            [main["upgrade"]],
+            failures,
+        ),
         Section("selected", "Selected upgrade", "The summary again, after the selected upgrade.", selected),
-        Section("runtime", "Runtime and rotations", "Where the time goes, and what true rotations are worth.", [extra["runtime"], extra["rotations"]]),
+        Section(
+            "runtime",
+            "Runtime and rotations",
+            "Where the time goes, and what true rotations are worth.",
+            [extra["runtime"], extra["rotations"]],
+        ),
         Section("methods", "Whole methods", "Other ways to reconstruct the same tracks.", method_tables(rows)),
     ]
 
@@ -97,9 +134,22 @@ def _late(sweep: Sweep) -> list[Section]:
     rows = sweep.rows
     caption = "From above: cameras with their viewing directions, landmarks in grey; below: landmarks shared by each pair of cameras."
     bal_caption = "Cost by iteration, relative to the first; red: failed, green: recovered."
-    bal = Section("bal", "BAL", "Failure and recovery on real problems.", [bal_table(rows)], [Figure("bal-curves", bal_caption, _bal_curves(sweep))])
+    bal = Section(
+        "bal",
+        "BAL",
+        "Failure and recovery on real problems.",
+        [bal_table(rows)],
+        [Figure("bal-curves", bal_caption, _bal_curves(sweep))],
+    )
     shown = Section("sets", "The sets", "What was reconstructed.", [], [Figure("sets", caption, sets_figure(_sets(sweep)))])
-    full = Section("full", "Full tables", "Every set, formulation and initialisation; rows open the reconstruction.", full_tables(rows), [], True)
+    full = Section(
+        "full",
+        "Full tables",
+        "Every set, formulation and initialisation; rows open the reconstruction.",
+        full_tables(rows),
+        [],
+        True,
+    )
     return [shown, bal, full]
 
 
@@ -132,5 +182,3 @@ def _bal_curves(sweep: Sweep) -> go.Figure | None:
         costs = {stage: [step["cost"] for step in history.get(stage, [])] for stage in ("ose", "refinement")}
         curves.append({"name": ", ".join(words), "failed": bool(row["failed"]), **costs})
     return curves_figure(curves)
-
-

@@ -14,7 +14,7 @@ from scipy.stats import binomtest, rankdata
 _MOST_BINS = 10
 _FEWEST_A_BIN = 5
 _EXACT = 1e-6
-"""residuals below are zero but for rounding, in whatever unit: one bin"""
+"""residuals up to this are zero but for rounding, normalised or in pixels: one bin, ties"""
 
 
 @dataclass(frozen=True)
@@ -31,20 +31,20 @@ class Bin:
     @property
     def exact(self) -> bool:
         """Whether all its residuals are zero but for rounding."""
-        return self.high < _EXACT
+        return self.high <= _EXACT
 
 
 def usable(rows: pd.DataFrame, residual: str) -> pd.DataFrame:
-    """Rows with a positive finite residual; a stage that never ran has none."""
-    values = rows[residual].to_numpy(float)
-    return rows[np.isfinite(values) & (values > 0.0)]
+    """Rows with a residual (a stage that never ran has none), raised to what rounding cannot tell from zero."""
+    rows = rows[np.isfinite(rows[residual].to_numpy(float))]
+    return rows.assign(**{residual: np.maximum(rows[residual].to_numpy(float), _EXACT)})
 
 
 def failure_bins(rows: pd.DataFrame, residual: str) -> list[Bin]:
     """Up to ten bins of equally many runs by rising residual, after one for residuals that are zero but for rounding."""
     rows = usable(rows, residual).sort_values(residual, kind="stable")
     values, failed = rows[residual].to_numpy(float), rows["failed"].to_numpy(bool)
-    exact = int(np.searchsorted(values, _EXACT))
+    exact = int(np.searchsorted(values, _EXACT, side="right"))
     count = min(_MOST_BINS, max(1, (len(rows) - exact) // _FEWEST_A_BIN))
     parts = [np.arange(exact), *np.array_split(np.arange(exact, len(rows)), count)]
     return [_bin(values[part], failed[part]) for part in parts if len(part)]

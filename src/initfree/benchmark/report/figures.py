@@ -12,7 +12,10 @@ from initfree.benchmark.report.names import PAPER_UPGRADE
 from initfree.benchmark.report.selection import paper_grid
 
 FAILED, GOOD, NEUTRAL = "#d1495b", "#1a9e8f", "#5b7fb9"
-_RESIDUALS = {"ose_residual": ("final OSE residual (mean, normalised)", FAILED), "refine_residual": ("final refinement residual (mean, px)", GOOD)}
+_RESIDUALS = {
+    "ose_residual": ("final OSE residual (mean, normalised)", FAILED),
+    "refine_residual": ("final refinement residual (mean, px)", GOOD),
+}
 
 
 def failure_figure(rows: pd.DataFrame, upgrade: str = PAPER_UPGRADE) -> go.Figure | None:
@@ -23,7 +26,9 @@ def failure_figure(rows: pd.DataFrame, upgrade: str = PAPER_UPGRADE) -> go.Figur
         return None
     areas = {residual: roc_auc(grid, residual) for residual in _RESIDUALS}
     titles = [f"failed, by {text.split(' (')[0]}" for text, _ in _RESIDUALS.values()]
-    figure = make_subplots(1, 3, subplot_titles=[*titles, "as predictors of failure (ROC)"], column_widths=[0.37, 0.37, 0.26])
+    figure = make_subplots(
+        1, 3, subplot_titles=[*titles, "as predictors of failure (ROC)"], column_widths=[0.37, 0.37, 0.26]
+    )
     for k, (residual, (text, colour)) in enumerate(_RESIDUALS.items(), start=1):
         figure.add_trace(_bars(bins[residual], colour), row=1, col=k)
         figure.update_xaxes(title_text=text, tickangle=-40, type="category", row=1, col=k)
@@ -33,7 +38,9 @@ def failure_figure(rows: pd.DataFrame, upgrade: str = PAPER_UPGRADE) -> go.Figur
         line = {"color": colour, "width": 2.5}
         figure.add_trace(go.Scatter(x=false, y=true, mode="lines", name=name, line=line), row=1, col=3)
     diagonal = {"color": "#999", "width": 1, "dash": "dot"}
-    figure.add_trace(go.Scatter(x=[0, 1], y=[0, 1], mode="lines", line=diagonal, showlegend=False, hoverinfo="skip"), row=1, col=3)
+    figure.add_trace(
+        go.Scatter(x=[0, 1], y=[0, 1], mode="lines", line=diagonal, showlegend=False, hoverinfo="skip"), row=1, col=3
+    )
     figure.update_xaxes(title_text="alarms among good runs", range=[0, 1], row=1, col=3)
     figure.update_yaxes(title_text="failures found", range=[0, 1.02], row=1, col=3)
     legend = {"x": 1.0, "y": -0.22, "xanchor": "right", "yanchor": "top", "bgcolor": "rgba(0,0,0,0)"}
@@ -43,7 +50,7 @@ def failure_figure(rows: pd.DataFrame, upgrade: str = PAPER_UPGRADE) -> go.Figur
 
 def _bars(bins: list[Bin], colour: str) -> go.Bar:
     return go.Bar(
-        x=["exact" if b.exact else f"{_short(b.low)} – {_short(b.high)}" for b in bins],
+        x=["< 1e-6" if b.exact else f"{_short(b.low)} – {_short(b.high)}" for b in bins],
         y=[b.rate for b in bins],
         customdata=[b.runs for b in bins],
         hovertemplate="%{x}<br>%{y:.1f}% of %{customdata} runs failed<extra></extra>",
@@ -85,22 +92,45 @@ def sets_figure(sets: list[dict]) -> go.Figure | None:
     for band in range(bands):
         part = sets[band * wide : (band + 1) * wide]
         titles += [s["title"] for s in part] + [""] * (wide - len(part)) + [""] * wide
-    figure = make_subplots(2 * bands, wide, subplot_titles=titles, horizontal_spacing=0.03, vertical_spacing=0.07 if bands > 1 else 0.04)
+    figure = make_subplots(
+        2 * bands, wide, subplot_titles=titles, horizontal_spacing=0.03, vertical_spacing=0.07 if bands > 1 else 0.04
+    )
     for k, one in enumerate(sets):
         row, col = 2 * (k // wide) + 1, k % wide + 1
         cameras, points = top_view(one["centres"], one["xyz"])
         tips = top_view(one["centres"], one["centres"] + 0.12 * _extent(one["centres"]) * one["directions"])[1]
         marks = {"size": 2.5, "color": "#9aa4b2"}
-        figure.add_trace(go.Scatter(x=points[:, 0].round(2), y=points[:, 1].round(2), mode="markers", marker=marks, hoverinfo="skip"), row=row, col=col)
+        figure.add_trace(
+            go.Scatter(x=points[:, 0].round(2), y=points[:, 1].round(2), mode="markers", marker=marks, hoverinfo="skip"),
+            row=row,
+            col=col,
+        )
         lines = np.stack([cameras, tips, np.full_like(tips, np.nan)], axis=1).reshape(-1, 2).round(3)
         xy = [[None if np.isnan(v) else float(v) for v in lines[:, axis]] for axis in (0, 1)]
-        figure.add_trace(go.Scatter(x=xy[0], y=xy[1], mode="lines", line={"color": NEUTRAL, "width": 1.2}, hoverinfo="skip"), row=row, col=col)
+        figure.add_trace(
+            go.Scatter(x=xy[0], y=xy[1], mode="lines", line={"color": NEUTRAL, "width": 1.2}, hoverinfo="skip"),
+            row=row,
+            col=col,
+        )
         dots = {"size": 4, "color": NEUTRAL}
-        figure.add_trace(go.Scatter(x=cameras[:, 0].round(2), y=cameras[:, 1].round(2), mode="markers", marker=dots, hoverinfo="skip"), row=row, col=col)
+        figure.add_trace(
+            go.Scatter(x=cameras[:, 0].round(2), y=cameras[:, 1].round(2), mode="markers", marker=dots, hoverinfo="skip"),
+            row=row,
+            col=col,
+        )
         shared = np.asarray(one["covisibility"], float).copy()
         np.fill_diagonal(shared, np.nan)
         cells = [[None if np.isnan(v) else int(v) for v in line] for line in shared]
-        figure.add_trace(go.Heatmap(z=cells, colorscale="Viridis", showscale=False, hovertemplate="cameras %{x}, %{y}: %{z} landmarks<extra></extra>"), row=row + 1, col=col)
+        figure.add_trace(
+            go.Heatmap(
+                z=cells,
+                colorscale="Viridis",
+                showscale=False,
+                hovertemplate="cameras %{x}, %{y}: %{z} landmarks<extra></extra>",
+            ),
+            row=row + 1,
+            col=col,
+        )
         figure.update_yaxes(scaleanchor=f"x{_axis(row, col, wide)}", row=row, col=col)
         figure.update_yaxes(scaleanchor=f"x{_axis(row + 1, col, wide)}", autorange="reversed", row=row + 1, col=col)
     figure.update_xaxes(visible=False)

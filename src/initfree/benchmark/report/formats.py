@@ -83,7 +83,9 @@ def to_latex(table: Table) -> str:
     frame = pd.DataFrame(lines, columns=pd.MultiIndex.from_tuples(heads))
     if not any(c.group for c in table.columns):
         frame.columns = [head[1] for head in heads]
-    caption = _escape(f"{table.title}. {table.note}." + (" The paper's numbers in brackets." if table.paper() is not None else ""))
+    caption = _escape(
+        f"{table.title}. {table.note}." + (" The paper's numbers in brackets." if table.paper() is not None else "")
+    )
     layout = "l" * len(table.keys) + "r" * len(table.columns)
     styled = frame.style.hide(axis="index")
     text = styled.to_latex(hrules=True, column_format=layout, multicol_align="c", caption=caption, label=f"tab:{table.name}")

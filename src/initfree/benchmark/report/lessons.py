@@ -99,13 +99,14 @@ def densification_helps_rpose(rows: pd.DataFrame, upgrade: str) -> Answer:
     means = average(pairs, "formulation", ["rotation_auc20"]).set_index("formulation")["rotation_auc20"]
     if "rpose" not in means.index or len(means) < 2:
         return _unknown("RpOSE beside another formulation at 3 and 6 observations")
+    means = means.round(2) + 0.0  # no -0.0
     rest = ", ".join(f"{display(k)} {v:+.1f}" for k, v in means.drop(index="rpose").items())
     return Answer(bool(means.idxmax() == "rpose" and means["rpose"] > 0.0), f"RpOSE {means['rpose']:+.1f}; {rest}")
 
 
 def residual_separates(rows: pd.DataFrame, upgrade: str) -> Answer:
     """The refinement residual separates success from failure, the OSE residual does not."""
-    grid = paper_grid(rows, upgrade=upgrade)
+    grid = paper_grid(rows, min_obs=None, upgrade=upgrade)
     ose, refinement = roc_auc(grid, "ose_residual"), roc_auc(grid, "refine_residual")
     if np.isnan(ose) or np.isnan(refinement):
         return _unknown("runs that failed beside runs that did not, with both residuals")

@@ -7,6 +7,8 @@ PAPER_INITS = ("normal", "uniform", "unit-circle")
 PAPER_SETS = ("set1", "set2", "set3", "set4", "set5", "set6", "set7", "set8")
 PAPER_UPGRADE = "linear1997"
 UPGRADES = ("before", "linear1997", "linear", "calibrated", "refined", "selected", "adjusted")
+VIEWED = ("linear1997", "calibrated", "selected", "adjusted")
+"""upgrades whose reconstructions a page shows, in this order; the files hold all"""
 METHODS = {
     "initfree": "paper's pipeline",
     "auto": "auto (ours)",
@@ -34,6 +36,7 @@ _DISPLAY = FORMULATIONS | METHODS | {
     "adjusted": "Euclidean adjustment",
     "truth": "Truth",
     "estimated": "Estimated",
+    "all": "All",
     "mean change": "Mean change",
 }  # fmt: skip
 _ORDER = {name: k for k, name in enumerate([*_DISPLAY, "spectral"])}

@@ -36,7 +36,9 @@ def _failures(rows: pd.DataFrame) -> Card | None:
     grid = paper_grid(rows)
     if grid.empty:
         return None
-    return Card("Failed, the paper's protocol", f"{failure_rate(grid):.0f}%", f"of {len(grid)} runs, {PAPER_UPGRADE} upgrade")
+    return Card(
+        "Failed, the paper's protocol", f"{failure_rate(grid):.0f}%", f"of {len(grid)} runs, {PAPER_UPGRADE} upgrade"
+    )
 
 
 def _best(rows: pd.DataFrame) -> Card | None:
@@ -63,10 +65,14 @@ def _auto(rows: pd.DataFrame) -> Card | None:
     if auto.empty:
         return None
     scores = auto[list(AUCS)].fillna(0.0)["rotation_auc20"].mean()
-    return Card(f"Failed, {METHODS['auto']}", f"{failure_rate(auto):.0f}%", f"of {len(auto)} runs; rotation AUC@20 {scores:.1f}")
+    return Card(
+        f"Failed, {METHODS['auto']}", f"{failure_rate(auto):.0f}%", f"of {len(auto)} runs; rotation AUC@20 {scores:.1f}"
+    )
 
 
 def _lessons(checks: list[Check]) -> Card:
     answers = [check.answer.holds for check in checks]
     told = [a for a in answers if a is not None]
-    return Card("Lessons that hold", f"{sum(told)} of {len(told)}", f"{len(answers) - len(told)} cannot be told from this sweep")
+    return Card(
+        "Lessons that hold", f"{sum(told)} of {len(told)}", f"{len(answers) - len(told)} cannot be told from this sweep"
+    )

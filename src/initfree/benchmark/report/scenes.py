@@ -10,12 +10,11 @@ import pandas as pd
 from scipy.spatial.transform import Rotation
 
 from initfree.arrays import Array
+from initfree.benchmark.report.names import VIEWED
 from initfree.benchmark.report.selection import CONDITION
 from initfree.benchmark.report.sweep import Sweep
 from initfree.metrics import nearest_rotation
 
-UPGRADES = ("linear1997", "calibrated", "selected", "adjusted")
-"""those a page shows, in this order; the files hold all"""
 LANDMARKS = 300
 BUDGET = 12_000_000
 """characters of encoded reconstructions a page may hold"""
@@ -52,7 +51,7 @@ def collect(sweep: Sweep, budget: int = BUDGET) -> Scenes:
         truths[truth_key] = truth
         shown.append(entry)
     shown.sort(key=lambda e: tuple(str(e[f]) for f in (*_FIELDS, "min_obs")))
-    upgrades = [u for u in UPGRADES if any(u in e["upgrades"] for e in shown)]
+    upgrades = [u for u in VIEWED if any(u in e["upgrades"] for e in shown)]
     return Scenes({"truths": truths, "jobs": shown, "upgrades": upgrades}, len(shown), len(jobs))
 
 
@@ -83,7 +82,7 @@ def _encode(sweep: Sweep, job: str, rows: pd.DataFrame) -> tuple[dict[str, Any],
             **_model(arrays, str(row["upgrade"]), step, box),
         }
         for _, row in rows.iterrows()
-        if row["upgrade"] in UPGRADES and f"{row['upgrade']}_centres" in arrays
+        if row["upgrade"] in VIEWED and f"{row['upgrade']}_centres" in arrays
     }
     entry["truth"] = key = hashlib.sha256(truth["data"].encode()).hexdigest()[:12]
     return entry, key, truth

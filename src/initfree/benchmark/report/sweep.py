@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from initfree.benchmark.store import Store
 from initfree.errors import InputError
 
 _TEXT = ("key", "job", "method", "set", "formulation", "init", "loss", "rotations", "upgrade", "reason", "error")
@@ -46,15 +47,12 @@ class Sweep:
 
 
 def load_sweep(directory: Path) -> Sweep:
-    """Read the rows of `initfree bench run --output directory`; parts that arrive meanwhile are not waited for."""
-    parts = sorted((directory / "rows").glob("part-*.parquet"))
-    if not parts:
-        raise InputError(f"{directory} holds no rows/part-*.parquet; expected the output of `initfree bench run`")
-    try:
-        rows = pd.concat([pd.read_parquet(part) for part in parts], ignore_index=True)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the rows in {directory / 'rows'}: {error}") from error
-    return Sweep(directory, complete(rows, directory), _info(directory))
+    """Read the output of `initfree bench run`; rows that arrive meanwhile are not waited for."""
+    store = Store(directory)
+    rows = store.rows()
+    if rows.empty:
+        raise InputError(f"{directory} holds no rows/part-*.parquet with rows; expected the output of `initfree bench run`")
+    return Sweep(directory, complete(rows, directory), store.about())
 
 
 def complete(rows: pd.DataFrame, source: object = "rows") -> pd.DataFrame:
@@ -66,13 +64,3 @@ def complete(rows: pd.DataFrame, source: object = "rows") -> pd.DataFrame:
     text = {name: rows[name].fillna("").astype(str).astype(object) if name in rows else "" for name in _TEXT}
     numbers = {name: pd.to_numeric(rows[name]) if name in rows else float("nan") for name in _NUMBERS}
     return rows.assign(**text, **numbers, failed=rows["failed"].fillna(True).astype(bool))
-
-
-def _info(directory: Path) -> dict[str, Any]:
-    path = directory / "sweep.json"
-    if not path.exists():
-        return {}
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path} is not valid JSON: {error}") from error

@@ -27,9 +27,9 @@ def densification_overall(rows: pd.DataFrame) -> Table:
     frame = average(pairs, "loss", _METRICS)
     numbers = columns(*_METRICS, signed=True)
     title = "Effect of densification (from 3 to 6 observations a landmark)"
-    return Table("densification", title, ("loss",), numbers, frame, _note(pairs), "tab:summary_densification_delta").with_links(
-        "loss", min_obs="6"
-    )
+    return Table(
+        "densification", title, ("loss",), numbers, frame, _note(pairs), "tab:summary_densification_delta"
+    ).with_links("loss", min_obs="6")
 
 
 def densification_by_formulation(rows: pd.DataFrame) -> Table:

@@ -38,7 +38,10 @@ def _full(rows: pd.DataFrame, group: str, loss: str, min_obs: int) -> Table:
     frame = _sorted(frame.reindex(columns=keys).rename_axis(["set", "formulation", "init"]).reset_index())
     links = [{"job": str(jobs[key])} for key in zip(frame["set"], frame["formulation"], frame["init"], strict=True)]
     frame, below = _with_methods(frame, rows, loss, min_obs, metrics)
-    label = {3: f"tab:{'' if group == 'landmark' else 'ose_'}{group}_{loss}_current", 6: f"tab:minobs6_{group}_{loss}_linear1997"}
+    label = {
+        3: f"tab:{'' if group == 'landmark' else 'ose_'}{group}_{loss}_current",
+        6: f"tab:minobs6_{group}_{loss}_linear1997",
+    }
     least = f", at least {min_obs} observations a landmark" if min_obs != 3 else ""
     note = "Mean over seeds; before / linear (1997) / selected upgrade" + (
         "; methods without a choice of upgrade stand in the last column of a group" if below else ""
@@ -74,7 +77,5 @@ def _with_methods(
 
 
 def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
-    order = {
-        name: {value: k for k, value in enumerate(in_order(frame[name]))} for name in ("set", "formulation", "init")
-    }
+    order = {name: {value: k for k, value in enumerate(in_order(frame[name]))} for name in ("set", "formulation", "init")}
     return frame.sort_values(["set", "formulation", "init"], key=lambda c: c.map(order[str(c.name)]), ignore_index=True)

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from initfree.benchmark.report.names import PAPER_UPGRADE, POSE, UPGRADES
+from initfree.benchmark.report.names import PAPER_UPGRADE, POSE, UPGRADES, VIEWED
 from initfree.benchmark.report.selection import about, average, controlled, paper_grid
 from initfree.benchmark.report.table import Table, columns
 
@@ -31,7 +31,7 @@ def upgrade_table(rows: pd.DataFrame) -> Table:
     note += f"Mean change: {PAPER_UPGRADE} against before"
     title = "Effect of the metric upgrade"
     keys = columns(*metrics, "failure_rate")
-    links = tuple({"upgrade": str(u)} if k < present else {} for k, u in enumerate(frame.index))
+    links = tuple({"upgrade": str(u)} if u in VIEWED else {} for u in frame.index)
     frame = frame.reset_index()
     return Table("upgrade", title, ("upgrade",), keys, frame, note, "tab:metric_upgrade_effect", links, present)
 

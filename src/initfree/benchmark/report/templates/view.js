@@ -1,7 +1,7 @@
 "use strict";
 // The view of reconstructions: filters, the list of runs, the scene, the curves.
 const scenes = JSON.parse(document.getElementById("scenes").textContent);
-const FIELDS = { set: "set", method: "method", formulation: "formulation", init: "initialisation", loss: "loss", rotations: "rotations", min_obs: "min. observations" };
+const FIELDS = { set: "set", method: "method", formulation: "formulation", init: "initialisation", loss: "loss", rotations: "rotations", min_obs: "min. obs." };
 const NAMES = { pose: "pOSE", rose: "rOSE", rpose: "RpOSE", expose: "expOSE", "pose-rot": "pOSE+rot", initfree: "paper's pipeline", "": "–" };
 // Exact data fit to the last digit; below this a curve says nothing more.
 const FLOOR = 1e-8;

@@ -10,7 +10,13 @@ import pandas as pd
 
 from initfree.benchmark.report.sweep import complete
 
-GOOD = {"rotation_auc5": 95.0, "rotation_auc20": 99.0, "translation_auc5": 94.0, "translation_auc20": 98.0, "landmark_rmse": 0.1}
+GOOD = {
+    "rotation_auc5": 95.0,
+    "rotation_auc20": 99.0,
+    "translation_auc5": 94.0,
+    "translation_auc20": 98.0,
+    "landmark_rmse": 0.1,
+}
 BAD = {"rotation_auc5": 0.0, "rotation_auc20": 2.0, "translation_auc5": 0.0, "translation_auc20": 5.0, "landmark_rmse": 41.0}
 _counter = itertools.count()
 
@@ -47,20 +53,36 @@ def made_sweep(directory: Path, sets: tuple[str, ...] = ("set1", "set2"), seed: 
     grid = itertools.product(sets, (3, 6), formulations, ("normal", "unit-circle"), ("none", "cauchy"))
     for name, min_obs, formulation, init, loss in grid:
         rotations = "truth" if formulation == "pose-rot" else ""
-        values = {"set": name, "min_obs": min_obs, "formulation": formulation, "init": init, "loss": loss, "rotations": rotations}
+        values = {
+            "set": name,
+            "min_obs": min_obs,
+            "formulation": formulation,
+            "init": init,
+            "loss": loss,
+            "rotations": rotations,
+        }
         failed = rng.random() < 0.5
         residuals = {"ose_residual": 10 ** rng.uniform(-4, -2), "refine_residual": 10 ** (rng.normal(0, 0.3) + 1.5 * failed)}
         for upgrade in ("before", "linear1997", "selected"):
             rows.append(row(**values, upgrade=upgrade, **residuals, **(BAD if failed or upgrade == "before" else GOOD)))
         _files(directory, rows[-1]["job"], rng, failed)
-    rows += [row(method=m, set=s, formulation="", init="", loss="", upgrade="adjusted") for m in ("auto", "oracle") for s in sets]
-    rows.append(row(set=sets[0], init="uniform", error="RuntimeError: made up", **dict.fromkeys(BAD, float("nan")), failed=True))
+    rows += [
+        row(method=m, set=s, formulation="", init="", loss="", upgrade="adjusted") for m in ("auto", "oracle") for s in sets
+    ]
+    rows.append(
+        row(set=sets[0], init="uniform", error="RuntimeError: made up", **dict.fromkeys(BAD, float("nan")), failed=True)
+    )
     pd.DataFrame(rows).to_parquet(directory / "rows" / "part-000000-made.parquet")
     (directory / "sweep.json").write_text(json.dumps({"name": "made", "cores": 2}))
     for name in sets:
         shared = rng.integers(0, 30, (12, 12))
         statistics = np.array(json.dumps({"observations_a_landmark": 5.0}))
-        np.savez(directory / "sets" / f"{name}-0-3.npz", **_scene(rng, "truth", 0.0), covisibility=shared + shared.T, statistics=statistics)
+        np.savez(
+            directory / "sets" / f"{name}-0-3.npz",
+            **_scene(rng, "truth", 0.0),
+            covisibility=shared + shared.T,
+            statistics=statistics,
+        )
     return directory
 
 

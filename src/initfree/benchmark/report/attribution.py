@@ -9,8 +9,8 @@ from initfree.benchmark.report.table import Column, Table
 
 _NOTE = (
     f"Runs that fail after {LINEAR}, each with the first cause that holds. Linear upgrade: another upgrade of the same "
-    "projective solution succeeds. Camera order: the unit circle succeeds in another order. Surrogate: stage 1 fails even from "
-    "the true cameras. Local minimum: from the truth it works, from this start it does not"
+    "projective solution succeeds. Camera order: the unit circle succeeds in another order. Surrogate: stage 1 fails even "
+    "from the true cameras. Local minimum: from the truth it works, from this start it does not"
 )
 _BY = {"init": "initialisation", "formulation": "formulation", "set": "set"}
 

@@ -132,7 +132,9 @@ def _early(sweep: Sweep) -> list[Section]:
 def _late(sweep: Sweep) -> list[Section]:
     """What stands below the view of reconstructions."""
     rows = sweep.rows
-    caption = "From above: cameras with their viewing directions, landmarks in grey; below: landmarks shared by each pair of cameras."
+    caption = (
+        "Cameras and viewing directions from above, landmarks in grey; below: landmarks that each pair of cameras shares."
+    )
     bal_caption = "Cost by iteration, relative to the first; red: failed, green: recovered."
     bal = Section(
         "bal",

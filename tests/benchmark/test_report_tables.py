@@ -6,12 +6,15 @@ import pandas as pd
 import pytest
 from made import BAD, GOOD, frame, row
 
+from initfree.benchmark.report.attribution import attribution_tables
 from initfree.benchmark.report.failure import failure_bins, roc_auc, roc_curve
 from initfree.benchmark.report.formats import cells, to_csv, to_latex, to_markdown
 from initfree.benchmark.report.selection import mildest, paper_grid
 from initfree.benchmark.report.table import Table
+from initfree.benchmark.report.tables.bal import bal_table
 from initfree.benchmark.report.tables.densification import densification_by_formulation, densification_overall
 from initfree.benchmark.report.tables.full import full_tables
+from initfree.benchmark.report.tables.gap import gap_table
 from initfree.benchmark.report.tables.methods import methods_table, set_by_method_table
 from initfree.benchmark.report.tables.rescue import rescue_table
 from initfree.benchmark.report.tables.stages import rotations_table, runtime_table, upgrade_table
@@ -130,6 +133,40 @@ def test_upgrades_are_compared_on_the_same_solutions():
     assert list(table.frame["upgrade"]) == ["before", "linear1997", "calibrated", "mean change"]
     assert value(table, "rotation_auc20", upgrade="before") == 10.0, "set2 has no calibrated row"
     assert value(table, "rotation_auc20", upgrade="mean change") == 40.0
+
+
+def test_gap_pairs_the_closest_residuals_of_opposite_outcome():
+    rows = frame(
+        row(ose_residual=1e-3, **GOOD), row(init="uniform", ose_residual=1.1e-3, **BAD),
+        row(init="unit-circle", ose_residual=5e-3, **BAD), row(set="set2", **GOOD), row(set="set2", init="uniform", **GOOD),
+    )  # fmt: skip
+    table = gap_table(rows)
+    assert len(table.frame) == 1, "all runs of set2 are good"
+    assert value(table, "ose/bad", set="set1") == 1.1e-3
+    assert value(table, "rotation/good", set="set1") == GOOD["rotation_auc20"]
+    assert "uniform" in table.links[0]["job"]
+
+
+def test_attribution_by_start():
+    spoilt = {"init": "uniform", **BAD}
+    rows = frame(
+        row(**BAD), row(upgrade="calibrated", **GOOD), row(**spoilt), row(upgrade="calibrated", **spoilt),
+        row(init="truth", **GOOD), row(set="ladybug-49", **BAD),
+    )  # fmt: skip
+    table = attribution_tables(rows)[0]
+    assert value(table, "linear upgrade", init="normal") == 100.0
+    assert value(table, "local minimum", init="uniform") == 100.0
+    assert value(table, "linear upgrade", init="all") == 50.0
+    assert value(table, "failures", init="all") == 2, "BAL is a study of its own"
+    without = attribution_tables(rows[rows["init"] != "truth"])[0]
+    assert math.isnan(value(without, "local minimum", init="uniform")), "without runs from the truth this is not known"
+
+
+def test_bal_rows_are_kept_apart():
+    rows = frame(row(set="ladybug-49", min_obs=10, **BAD), row(set="ladybug-49", upgrade="before"), row())
+    table = bal_table(rows)
+    assert list(table.frame["outcome"]) == ["failed"]
+    assert set(pose_table(rows).frame["rotation_auc20"]) == {GOOD["rotation_auc20"]}
 
 
 def test_runtime_is_a_median_over_jobs():

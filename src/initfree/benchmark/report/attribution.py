@@ -3,6 +3,7 @@
 import pandas as pd
 
 from initfree.benchmark.attribution import CAUSES, LINEAR, STARTS, UNKNOWN, attribution
+from initfree.benchmark.jobs import TRUTH
 from initfree.benchmark.report.names import in_order
 from initfree.benchmark.report.selection import is_bal
 from initfree.benchmark.report.table import Column, Table
@@ -24,6 +25,8 @@ def _table(rows: pd.DataFrame, by: str) -> Table:
     wanted = (rows["method"] == "initfree") & rows["init"].isin(STARTS) & (rows["upgrade"] == LINEAR)
     found = attribution(rows, by) if wanted.any() else pd.DataFrame(columns=[by])
     names = [name for name in (*CAUSES, UNKNOWN) if name in found]
+    if len(found) and not (rows["init"] == TRUTH).any():
+        found = found.assign(**dict.fromkeys(CAUSES[2:], float("nan")))
     if len(found):
         found = found.set_index(by).loc[[*in_order(v for v in found[by] if v != "all"), "all"]].reset_index()
     numbers = (
@@ -33,8 +36,8 @@ def _table(rows: pd.DataFrame, by: str) -> Table:
         *(Column(name, name.capitalize(), "Due to (% of the failures)", decimals=1) for name in names),
     )
     title = f"What the failures are due to, by {_BY[by]}"
-    note = _NOTE
-    if UNKNOWN in names:
+    note = _NOTE if by == "init" else "Causes as above"
+    if UNKNOWN in names and by == "init":
         note += f". {UNKNOWN.capitalize()}: this sweep has no run from the truth to tell the last two apart"
     links = tuple({} if value == "all" else {by: str(value)} for value in found[by])
     return Table(f"attribution-by-{by}", title, (by,), numbers, found, note, "", links, max(len(found) - 1, 0))

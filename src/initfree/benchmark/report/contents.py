@@ -16,6 +16,7 @@ from initfree.benchmark.report.sweep import Sweep
 from initfree.benchmark.report.table import Table
 from initfree.benchmark.report.tables import appendix_tables, full_tables, method_tables, summary_tables
 from initfree.benchmark.report.tables.bal import bal_rows, bal_table
+from initfree.benchmark.report.tables.gap import gap_table
 
 _MOST_CURVES = 60
 
@@ -115,7 +116,7 @@ def _early(sweep: Sweep) -> list[Section]:
             "upgrade",
             "Metric upgrade and failure",
             "The same projective solutions before and after each upgrade; what predicts failure.",
-            [main["upgrade"]],
+            [main["upgrade"], gap_table(rows)],
             failures,
         ),
         Section("selected", "Selected upgrade", "The summary again, after the selected upgrade.", selected),

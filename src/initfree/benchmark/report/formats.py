@@ -17,6 +17,9 @@ _KEYS = {
     "upgrade": "Upgrade",
     "rotations": "Rotations",
     "method": "Method",
+    "min_obs": "Min. obs.",
+    "good": "Good run",
+    "bad": "Failed run",
 }
 
 

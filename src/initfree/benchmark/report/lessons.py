@@ -125,6 +125,7 @@ def upgrade_variant_is_secondary(rows: pd.DataFrame, upgrade: str) -> Answer:
 def lessons() -> list[Lesson]:
     """The paper's claims, its figures read from its tables."""
     pose = paper_table("tab:summary_formulations_pose_linear1997")
+    second = sorted(pose.rows, key=lambda row: -float(row[2]))[1]
     init = paper_table("tab:init_average_linear1997")
     pairs = paper_table("tab:init_cauchy_pose_linear1997_pairs").frame()
     dense = paper_table("tab:densification_by_formulation")
@@ -134,8 +135,8 @@ def lessons() -> list[Lesson]:
         Lesson(
             "rotations",
             "pOSE+rot is the strongest formulation",
-            f"rotation AUC@20 {pose.value('rotation_auc20', 'pose-rot'):.1f}, next expOSE "
-            f"{pose.value('rotation_auc20', 'expose'):.1f}; first in 3 of 3 metrics",
+            f"rotation AUC@20 {pose.value('rotation_auc20', 'pose-rot'):.1f}, next {display(second[0])} {second[2]:.1f}; "
+            "first in 3 of 3 metrics",
             f"first in rotation AUC@20, translation AUC@20 and landmark RMSE, ties within {_TIE:g} included",
             rotations_strongest,
         ),

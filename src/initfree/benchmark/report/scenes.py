@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.spatial.transform import Rotation
 
 from initfree.arrays import Array
-from initfree.benchmark.report.names import VIEWED
+from initfree.benchmark.report.names import VIEWED, display
 from initfree.benchmark.report.selection import CONDITION
 from initfree.benchmark.report.sweep import Sweep
 from initfree.metrics import nearest_rotation
@@ -52,7 +52,8 @@ def collect(sweep: Sweep, budget: int = BUDGET) -> Scenes:
         shown.append(entry)
     shown.sort(key=lambda e: tuple(str(e[f]) for f in (*_FIELDS, "min_obs")))
     upgrades = [u for u in VIEWED if any(u in e["upgrades"] for e in shown)]
-    return Scenes({"truths": truths, "jobs": shown, "upgrades": upgrades}, len(shown), len(jobs))
+    names = {value: display(value) for entry in shown for value in (entry[field] for field in _FIELDS) if value}
+    return Scenes({"truths": truths, "jobs": shown, "upgrades": upgrades, "names": names}, len(shown), len(jobs))
 
 
 def _encode(sweep: Sweep, job: str, rows: pd.DataFrame) -> tuple[dict[str, Any], str, dict[str, Any]]:

@@ -47,4 +47,4 @@ def rescue_table(rows: pd.DataFrame, min_obs: int, upgrade: str = PAPER_UPGRADE)
     shown = ("set", "seed", "formulation", "init", "outcome")
     title = f"Robust rescue cases, at least {min_obs} observations a landmark"
     frame = chosen[[*shown, *keys]]
-    return Table(f"rescue-minobs{min_obs}", title, shown, columns(*keys), frame, note, label, links, ranked=0)
+    return Table(f"rescue-minobs{min_obs}", title, shown, columns(*keys, decimals=1), frame, note, label, links, ranked=0)

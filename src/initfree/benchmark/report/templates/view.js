@@ -2,12 +2,11 @@
 // The view of reconstructions: filters, the list of runs, the scene, the curves.
 const scenes = JSON.parse(document.getElementById("scenes").textContent);
 const FIELDS = { set: "set", method: "method", formulation: "formulation", init: "initialisation", loss: "loss", rotations: "rotations", min_obs: "min. obs." };
-const NAMES = { pose: "pOSE", rose: "rOSE", rpose: "RpOSE", expose: "expOSE", "pose-rot": "pOSE+rot", initfree: "paper's pipeline", "": "–" };
 // Exact data fit to the last digit; below this a curve says nothing more.
 const FLOOR = 1e-8;
 const OUTSIDE = 65535, FAILED = "#d1495b", GOOD = "#1a9e8f";
 const state = { upgrade: scenes.upgrades[0], outcome: "", chosen: null };
-const named = (value) => NAMES[value] ?? (/^set\d+$/.test(value) ? `Set ${value.slice(3)}` : value);
+const named = (value) => scenes.names[value] ?? (value || "–");
 const digits = (value, n = 1) => (value === null || value === undefined ? "–" : Math.abs(value) >= 1e4 ? value.toExponential(1) : value.toFixed(n));
 
 function shownUpgrade(job) {

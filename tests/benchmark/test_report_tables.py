@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
 from made import BAD, GOOD, frame, row
@@ -10,6 +11,7 @@ from initfree.benchmark.report.attribution import attribution_tables
 from initfree.benchmark.report.failure import failure_bins, roc_auc, roc_curve
 from initfree.benchmark.report.formats import cells, to_csv, to_latex, to_markdown
 from initfree.benchmark.report.selection import mildest, paper_grid
+from initfree.benchmark.report.set_figure import main_plane
 from initfree.benchmark.report.table import Table
 from initfree.benchmark.report.tables.bal import bal_table
 from initfree.benchmark.report.tables.densification import densification_by_formulation, densification_overall
@@ -243,6 +245,13 @@ def test_failure_bins_have_equally_many_runs():
     assert [b.rate for b in bins] == [0.0, 0.0, 0.0, 100.0, 100.0]
     assert bins[0].exact
     assert bins[-1].rate_low < 100.0 == bins[-1].rate_high
+
+
+def test_cameras_on_a_line_are_drawn_in_the_plane_they_look_along():
+    centres = np.stack([np.arange(10.0), np.zeros(10), 1e-3 * np.arange(10.0) ** 2], axis=1)
+    axes = main_plane(centres, np.tile([0.0, 1.0, 0.0], (10, 1)))
+    assert np.linalg.norm(axes @ [0.0, 1.0, 0.0]) == pytest.approx(1.0, abs=1e-3)
+    assert np.linalg.norm(axes @ [1.0, 0.0, 0.0]) == pytest.approx(1.0, abs=1e-3)
 
 
 def test_formats():

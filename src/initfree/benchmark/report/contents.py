@@ -2,16 +2,16 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from initfree.benchmark.report.attribution import attribution_tables
 from initfree.benchmark.report.checks import Check, check_all, differences
-from initfree.benchmark.report.figures import curves_figure, failure_figure, sets_figure
+from initfree.benchmark.report.figures import curves_figure, failure_figure
 from initfree.benchmark.report.names import display
 from initfree.benchmark.report.overview import Card, cards
+from initfree.benchmark.report.set_figure import SetPicture, sets_figure
 from initfree.benchmark.report.sweep import Sweep
 from initfree.benchmark.report.table import Table
 from initfree.benchmark.report.tables import appendix_tables, full_tables, method_tables, summary_tables
@@ -156,10 +156,10 @@ def _late(sweep: Sweep) -> list[Section]:
     return [shown, bal, full]
 
 
-def _sets(sweep: Sweep) -> list[dict[str, Any]]:
+def _sets(sweep: Sweep) -> list[SetPicture]:
     """One picture a set: its first seed and smallest minimum of observations."""
-    found: dict[str, dict[str, Any]] = {}
-    for path in sweep.sets():
+    found: dict[str, SetPicture] = {}
+    for path in sorted(sweep.sets(), key=lambda path: [int(part) for part in path.stem.rsplit("-", 2)[1:]]):
         name = path.stem.rsplit("-", 2)[0]
         if name in found:
             continue
@@ -167,14 +167,14 @@ def _sets(sweep: Sweep) -> list[dict[str, Any]]:
             figures = json.loads(str(file["statistics"])) if "statistics" in file.files else {}
             density = figures.get("observations_a_landmark")
             words = f"{len(file['truth_centres'])} cameras" + (f", {density:.1f} obs./lmk." if density else "")
-            found[name] = {
-                "title": f"<b>{display(name)}</b><br>{words}",
-                "centres": file["truth_centres"].astype(float),
-                "directions": file["truth_R"][:, 2].astype(float),
-                "xyz": file["truth_xyz"].astype(float)[::3],
-                "covisibility": file["covisibility"],
-            }
-    return list(found.values())
+            found[name] = SetPicture(
+                f"<b>{display(name)}</b><br>{words}",
+                file["truth_centres"].astype(float),
+                file["truth_R"][:, 2].astype(float),
+                file["truth_xyz"].astype(float)[::3],
+                file["covisibility"],
+            )
+    return [found[name] for name in sorted(found)]
 
 
 def _bal_curves(sweep: Sweep) -> go.Figure | None:

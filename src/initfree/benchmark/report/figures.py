@@ -1,7 +1,5 @@
 """The figures of the report, as Plotly figures without colours of their own: the page gives them its theme."""
 
-import math
-
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -70,82 +68,6 @@ def _bars(bins: list[Bin], colour: str) -> go.Bar:
 
 def _short(value: float) -> str:
     return f"{value:.3g}" if 1e-3 <= abs(value) < 1e4 else f"{value:.1e}".replace("e-0", "e-").replace("e+0", "e")
-
-
-def top_view(centres: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Cameras and landmarks on the plane in which the cameras spread most, in its two main directions."""
-    middle = centres.mean(axis=0)
-    axes = np.linalg.svd(centres - middle, full_matrices=False)[2][:2]
-    return (centres - middle) @ axes.T, (points - middle) @ axes.T
-
-
-def sets_figure(sets: list[dict]) -> go.Figure | None:
-    """For every set its cameras and landmarks from above, over its covisibility matrix.
-
-    Each entry: name, centres (n, 3), directions (n, 3; optical axes), xyz (m, 3), covisibility (n, n).
-    """
-    if not sets:
-        return None
-    wide = min(4, len(sets))
-    bands = math.ceil(len(sets) / wide)
-    titles: list[str] = []
-    for band in range(bands):
-        part = sets[band * wide : (band + 1) * wide]
-        titles += [s["title"] for s in part] + [""] * (wide - len(part)) + [""] * wide
-    figure = make_subplots(
-        2 * bands, wide, subplot_titles=titles, horizontal_spacing=0.03, vertical_spacing=0.07 if bands > 1 else 0.04
-    )
-    for k, one in enumerate(sets):
-        row, col = 2 * (k // wide) + 1, k % wide + 1
-        cameras, points = top_view(one["centres"], one["xyz"])
-        tips = top_view(one["centres"], one["centres"] + 0.12 * _extent(one["centres"]) * one["directions"])[1]
-        marks = {"size": 2.5, "color": "#9aa4b2"}
-        figure.add_trace(
-            go.Scatter(x=points[:, 0].round(2), y=points[:, 1].round(2), mode="markers", marker=marks, hoverinfo="skip"),
-            row=row,
-            col=col,
-        )
-        lines = np.stack([cameras, tips, np.full_like(tips, np.nan)], axis=1).reshape(-1, 2).round(3)
-        xy = [[None if np.isnan(v) else float(v) for v in lines[:, axis]] for axis in (0, 1)]
-        figure.add_trace(
-            go.Scatter(x=xy[0], y=xy[1], mode="lines", line={"color": NEUTRAL, "width": 1.2}, hoverinfo="skip"),
-            row=row,
-            col=col,
-        )
-        dots = {"size": 4, "color": NEUTRAL}
-        figure.add_trace(
-            go.Scatter(x=cameras[:, 0].round(2), y=cameras[:, 1].round(2), mode="markers", marker=dots, hoverinfo="skip"),
-            row=row,
-            col=col,
-        )
-        shared = np.asarray(one["covisibility"], float).copy()
-        np.fill_diagonal(shared, np.nan)
-        cells = [[None if np.isnan(v) else int(v) for v in line] for line in shared]
-        figure.add_trace(
-            go.Heatmap(
-                z=cells,
-                colorscale="Viridis",
-                showscale=False,
-                hovertemplate="cameras %{x}, %{y}: %{z} landmarks<extra></extra>",
-            ),
-            row=row + 1,
-            col=col,
-        )
-        figure.update_yaxes(scaleanchor=f"x{_axis(row, col, wide)}", row=row, col=col)
-        figure.update_yaxes(scaleanchor=f"x{_axis(row + 1, col, wide)}", autorange="reversed", row=row + 1, col=col)
-    figure.update_xaxes(visible=False)
-    figure.update_yaxes(visible=False)
-    figure.update_layout(height=500 * bands, showlegend=False, margin={"l": 10, "r": 10, "t": 40, "b": 10})
-    return figure
-
-
-def _axis(row: int, col: int, wide: int) -> str:
-    index = (row - 1) * wide + col
-    return "" if index == 1 else str(index)
-
-
-def _extent(centres: np.ndarray) -> float:
-    return float(np.linalg.norm(np.ptp(centres, axis=0)))
 
 
 def curves_figure(curves: list[dict]) -> go.Figure | None:

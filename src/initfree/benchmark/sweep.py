@@ -1,5 +1,6 @@
 """The driver: sends the missing jobs of a sweep to Dask's workers and keeps what comes back."""
 
+import logging
 import os
 import platform
 import sys
@@ -12,17 +13,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import dask
+from dask import config as dask_config
 from distributed import Client, Future, LocalCluster, as_completed
 
 from initfree.benchmark.config import SweepConfig
 from initfree.benchmark.data import Place
 from initfree.benchmark.jobs import DataSpec, Job, expand
-from initfree.benchmark.methods import Parcel, failures, import_modules, run_job
 from initfree.benchmark.pictures import picture_of_set, set_name
-from initfree.benchmark.presets import as_table
+from initfree.benchmark.presets import as_table, parse
 from initfree.benchmark.sources import generator_config
 from initfree.benchmark.store import Store
+from initfree.benchmark.worker import Parcel, failures, import_modules, run_job
 from initfree.errors import InputError
 
 _ONE_THREAD = {
@@ -76,7 +77,7 @@ def run(
     missing = [job for job in jobs if not have.issuperset(job.row_keys)]
     specs = {set_name(job.data): job.data for job in reversed(jobs)}
     pictures = [spec for name, spec in reversed(specs.items()) if not store.has_set(name)]
-    note = _start(store, config, jobs, missing)
+    note = _start(store, config, jobs, missing, {"data": None if data is None else str(data.resolve()), "search": search})
     if missing or pictures:
         with _client(scheduler, workers) as (client, local):
             cache = store.cache.resolve() if local else Path(tempfile.gettempdir(), "initfree-datasets")
@@ -100,7 +101,7 @@ def _drive(
     have, first_seed = store.keys(), _first_seeds(jobs)
     ahead = _AHEAD * max(1, len(client.scheduler_info()["workers"]))
     waiting = _tasks(client, missing, pictures, place, first_seed)
-    task_of: dict[str, Job | DataSpec] = {}
+    task_of: dict[Any, Job | DataSpec] = {}
     finished: Any = as_completed(with_results=True, raise_errors=False)
 
     def submit() -> None:
@@ -160,7 +161,7 @@ def _lost(future: Any) -> BaseException:
 def _client(scheduler: str | None, workers: int | None) -> Iterator[tuple[Client, bool]]:
     """A client of the given scheduler, or of a cluster of our own."""
     quiet = {"distributed.worker.memory.terminate": False, "distributed.comm.timeouts.connect": "30s"}
-    with dask.config.set(quiet):
+    with dask_config.set(quiet):
         if scheduler is not None:
             try:
                 with Client(scheduler, timeout=10) as client:
@@ -172,15 +173,10 @@ def _client(scheduler: str | None, workers: int | None) -> Iterator[tuple[Client
         for name, value in _ONE_THREAD.items():
             os.environ.setdefault(name, value)
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        # No dashboard, which needs a port and a library of its own; LocalCluster's annotations know of no None.
+        options: Any = {"processes": True, "threads_per_worker": 1, "dashboard_address": None, "env": _ONE_THREAD}
         with (
-            LocalCluster(
-                n_workers=workers or cores,
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address=None,
-                env=_ONE_THREAD,
-                silence_logs="ERROR",
-            ) as cluster,
+            LocalCluster(n_workers=workers or cores, silence_logs=logging.ERROR, **options) as cluster,
             Client(cluster) as client,
         ):
             yield client, True
@@ -194,11 +190,21 @@ def _files(config: SweepConfig) -> tuple[tuple[str, str], ...]:
     return tuple((generator_config(one, False).name, str(Path(one.name).resolve())) for one in files)
 
 
+def missing_jobs(store: Store) -> list[Job]:
+    """Jobs of the sweep's latest configuration that are not in its directory."""
+    about = store.about()
+    config = parse(about["config"], str(store.directory))
+    import_modules(config.imports, tuple(about.get("search", ())))
+    have = store.keys()
+    jobs = expand(config, Path(about["data"]) if about.get("data") else None)
+    return [job for job in jobs if not have.issuperset(job.row_keys)]
+
+
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _start(store: Store, config: SweepConfig, jobs: list[Job], missing: list[Job]) -> dict[str, Any]:
+def _start(store: Store, config: SweepConfig, jobs: list[Job], missing: list[Job], places: dict[str, Any]) -> dict[str, Any]:
     """Note the start in sweep.json; the configuration there is that of the latest."""
     about = store.about()
     note = {
@@ -213,6 +219,7 @@ def _start(store: Store, config: SweepConfig, jobs: list[Job], missing: list[Job
     about |= {
         "name": config.name,
         "config": as_table(config),
+        **places,
         "jobs": len(jobs),
         "rows": sum(len(job.upgrades) for job in jobs),
         "cores": os.cpu_count(),

@@ -16,7 +16,7 @@ from initfree.benchmark import Store, load
 from initfree.benchmark.jobs import expand
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-_LONGEST = 120.0
+_LONGEST = 300.0
 
 
 def _start(config: Path, output: Path) -> subprocess.Popen:

@@ -72,6 +72,10 @@ def made_sweep(directory: Path, sets: tuple[str, ...] = ("set1", "set2"), seed: 
     rows.append(
         row(set=sets[0], init="uniform", error="RuntimeError: made up", **dict.fromkeys(BAD, float("nan")), failed=True)
     )
+    for init in ("normal", "unit-circle"):
+        failed = init == "normal"
+        rows.append(row(set="ladybug-49", min_obs=10, init=init, **(BAD if failed else GOOD)))
+        _files(directory, rows[-1]["job"], rng, failed)
     pd.DataFrame(rows).to_parquet(directory / "rows" / "part-000000-made.parquet")
     (directory / "sweep.json").write_text(json.dumps({"name": "made", "cores": 2}))
     for name in sets:

@@ -61,7 +61,7 @@ def shown(page: Any) -> list[list[str]]:
 def test_loads_whole_without_errors_or_network(visit: Visit):
     visit.page.wait_for_selector("#view3d canvas")
     assert visit.page.locator(".card").count() == 6
-    assert visit.page.locator(".js-plotly-plot").count() == 6, "two of failures, the sets, the scene, two of curves"
+    assert visit.page.locator(".js-plotly-plot").count() == 7, "two of failures, sets, BAL, scene, two of curves"
     assert [url for url in visit.requests if not url.startswith(("file:", "data:", "blob:"))] == []
     assert visit.complaints == []
 
@@ -71,7 +71,7 @@ def test_fits_a_laptop(visit: Visit):
 
 
 def test_filters(page: Any):
-    assert len(shown(page)) == 80
+    assert len(shown(page)) == 82
     page.select_option("#filters select[name=formulation]", "rpose")
     page.select_option("#filters select[name=set]", "set2")
     found = shown(page)
@@ -83,7 +83,7 @@ def test_filters(page: Any):
     assert all(float(line[4]) < 20 for line in failed)
     assert page.text_content("#count") == f"{len(failed)} runs, {len(failed)} failed"
     page.click("#filters button")
-    assert len(shown(page)) == 80
+    assert len(shown(page)) == 82
 
 
 def coloured(page: Any, colour: tuple[int, int, int]) -> int:

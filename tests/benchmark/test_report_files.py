@@ -78,7 +78,7 @@ def test_markdown_with_one_mark_is_refused(contents: Contents, tmp_path: Path):
 
 def test_reconstructions_survive_their_encoding(sweep: Path):
     scenes = collect(load_sweep(sweep))
-    assert scenes.shown == scenes.available == 80
+    assert scenes.shown == scenes.available == 82
     entry = scenes.data["jobs"][0]
     model, truth = entry["upgrades"]["linear1997"], scenes.data["truths"][entry["truth"]]
     raw = np.frombuffer(base64.b64decode(model["data"]), dtype="<u2")

@@ -16,9 +16,11 @@ from initfree.benchmark.attribution import CAUSES, UNKNOWN, attribution, causes
 from initfree.benchmark.config import UPGRADES, Condition
 from initfree.benchmark.data import Place, load_data
 from initfree.benchmark.jobs import expand
-from initfree.benchmark.methods import run_job
 from initfree.benchmark.rows import SCHEMA
+from initfree.benchmark.worker import run_job
 from initfree.formulations import LinearFormulation
+
+SHUFFLED = "unit-circle-shuffled"
 
 
 @pytest.fixture(scope="module")
@@ -86,13 +88,13 @@ def test_a_set_that_cannot_be_made_is_a_row_with_its_error(cache: Path):
 
 
 def test_min_obs_filters_or_generates(cache: Path):
-    six = {"min_obs": (5,), "methods": ("oracle",), "formulations": ()}
-    dense = SetConfig("set1", cameras=10, points=100, density=5.0)
-    filtered = rows_of_sweep(cache, sets=(dense,), **six).iloc[0]
+    five = {"min_obs": (5,), "methods": ("oracle",), "formulations": ()}
+    dense = SetConfig("set8", cameras=12, points=100, density=5.0)
+    filtered = rows_of_sweep(cache, sets=(dense,), **five).iloc[0]
     assert filtered["error"] == ""
     assert filtered["landmarks"] < 100
     assert filtered["observations"] >= 5 * filtered["landmarks"]
-    generated = rows_of_sweep(cache, sets=(SetConfig("set2", cameras=10, points=100, densification="generate"),), **six)
+    generated = rows_of_sweep(cache, sets=(SetConfig("set2", cameras=16, points=100, densification="generate"),), **five)
     assert generated.iloc[0]["landmarks"] == 100
     assert generated.iloc[0]["observations"] >= 500
 
@@ -106,13 +108,13 @@ def test_starts_at_the_truth_and_methods(cache: Path):
 
 
 def test_colmaps_mappers_run_on_the_same_tracks(cache: Path):
-    ring = SetConfig("set1", cameras=8, points=150, density=4.0)
+    ring = SetConfig("set2", cameras=12, points=300)
     rows = rows_of_sweep(
         cache, sets=(ring,), formulations=(), methods=("colmap-incremental", "colmap-global"),
         conditions=(Condition(noise=0.3),),
     ).set_index("method")  # fmt: skip
     assert list(rows["error"]) == ["", ""]
-    assert (rows["cameras_recovered"] == 8).all()
+    assert (rows["cameras_recovered"] == 12).all()
     assert (rows["rotation_auc5"] > 90.0).all()
     # Ids were mapped back: a wrong map would leave errors of the size of the scene.
     assert (rows["landmarks_compared"] > 100).all()
@@ -120,10 +122,10 @@ def test_colmaps_mappers_run_on_the_same_tracks(cache: Path):
 
 
 def test_colmap_that_registers_nothing_is_an_error_row(cache: Path):
-    thin = SetConfig("set2", cameras=12, points=30)
+    thin = SetConfig("set2", cameras=20, points=60)
     rows = rows_of_sweep(cache, sets=(thin,), formulations=(), methods=("colmap-global",))
     assert rows["failed"].all()
-    assert "registered no image" in rows["error"].iloc[0] or rows["cameras_recovered"].iloc[0] < 12
+    assert "registered no image" in rows["error"].iloc[0]
 
 
 def _study(outcomes: dict[tuple[str, str], bool]) -> pd.DataFrame:
@@ -137,10 +139,10 @@ def _study(outcomes: dict[tuple[str, str], bool]) -> pd.DataFrame:
     ("outcomes", "init", "cause"),
     [
         ({("normal", "linear1997"): True, ("normal", "calibrated"): False}, "normal", CAUSES[0]),
-        ({("unit-circle-shuffled", "linear1997"): True, ("unit-circle", "calibrated"): False}, "unit-circle-shuffled", CAUSES[1]),
+        ({(SHUFFLED, "linear1997"): True, ("unit-circle", "calibrated"): False}, SHUFFLED, CAUSES[1]),
         ({("unit-circle", "linear1997"): True, ("unit-circle-spectral", "linear"): False}, "unit-circle", CAUSES[1]),
         ({("normal", "linear1997"): True, ("truth", "linear1997"): True}, "normal", CAUSES[2]),
-        ({("normal", "linear1997"): True, ("truth", "linear1997"): True, ("truth", "calibrated"): False}, "normal", CAUSES[3]),
+        ({("normal", "linear1997"): True, ("truth", "linear"): True, ("truth", "calibrated"): False}, "normal", CAUSES[3]),
         ({("normal", "linear1997"): True, ("unit-circle", "calibrated"): False}, "normal", UNKNOWN),
     ],
 )  # fmt: skip

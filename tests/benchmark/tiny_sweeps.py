@@ -8,8 +8,8 @@ import pandas as pd
 from initfree.benchmark import SetConfig, SolverConfig, SweepConfig
 from initfree.benchmark.data import Place
 from initfree.benchmark.jobs import Job, expand
-from initfree.benchmark.methods import run_job
 from initfree.benchmark.rows import SECONDS
+from initfree.benchmark.worker import run_job
 
 RING = SetConfig("set2", cameras=10, points=80)
 TINY = """

@@ -14,6 +14,7 @@ To succeed, from the second cause on, is to succeed with any upgrade: the upgrad
 import pandas as pd
 
 from initfree.benchmark.jobs import ADJUSTED, PIPELINE, TRUTH
+from initfree.benchmark.rows import Frame
 
 LINEAR = "linear1997"
 CAUSES = ("linear upgrade", "camera order", "surrogate", "local minimum")
@@ -25,7 +26,7 @@ _RUN = ["set", "seed", "min_obs", "noise", "outliers", "merged", "formulation", 
 """a run but for its start"""
 
 
-def causes(rows: pd.DataFrame) -> pd.DataFrame:
+def causes(rows: Frame) -> Frame:
     """The failed runs of the paper's pipeline, each with its `cause`. Runs that raised are left out: they did not run."""
     rows = rows[(rows["method"] == PIPELINE) & (rows["error"] == "") & (rows["upgrade"] != ADJUSTED)]
     failures = rows[rows["init"].isin(STARTS) & (rows["upgrade"] == LINEAR) & rows["failed"]]
@@ -48,7 +49,7 @@ def causes(rows: pd.DataFrame) -> pd.DataFrame:
     return failures.assign(cause=[cause(run) for run in runs])
 
 
-def attribution(rows: pd.DataFrame, by: str = "init") -> pd.DataFrame:
+def attribution(rows: Frame, by: str = "init") -> Frame:
     """Failures and their causes in percent of them, a line for each value of the column `by` and one for all.
 
     Columns: `by`, runs, failures, failed % (of the runs), then one column a cause.
@@ -57,7 +58,7 @@ def attribution(rows: pd.DataFrame, by: str = "init") -> pd.DataFrame:
     runs, found = rows[mine], causes(rows)
     names = [*CAUSES, *([UNKNOWN] if (found["cause"] == UNKNOWN).any() else [])]
 
-    def line(label: str, of: pd.DataFrame, failed: pd.DataFrame) -> dict[str, object]:
+    def line(label: str, of: Frame, failed: Frame) -> dict[str, object]:
         shares = {name: 100.0 * (failed["cause"] == name).mean() if len(failed) else float("nan") for name in names}
         rate = 100.0 * len(failed) / len(of) if len(of) else float("nan")
         return {by: label, "runs": len(of), "failures": len(failed), "failed %": rate, **shares}

@@ -15,9 +15,9 @@ from initfree.generator import Config, Dataset, generate, write
 from initfree.generator.presets import load as load_generator
 from initfree.generator.presets import override
 from initfree.io import bal
-from initfree.io.load import load, load_model
+from initfree.io.load import load_model, load_observations
 from initfree.model import MetricModel
-from initfree.problem import Problem
+from initfree.problem import Problem, build_problem
 from initfree.upgrade.metric import Metric
 
 PAPER_SCALE = 41.0
@@ -85,13 +85,19 @@ def _load_generated(spec: DataSpec, place: Place) -> Data:
     if not (folder / "dataset.json").is_file():
         # Staged beside it and renamed: two workers at once make the same files, and a killed one leaves none.
         write(dataset(spec, place), folder, database=False, figures=False)
-    noisy = folder / "noisy"
-    problem = load(noisy if noisy.is_dir() else folder, spec.min_obs)
+    noisy = folder / "noisy" / "0"
+    problem = _problem(noisy if noisy.is_dir() else folder, spec)
     truth = load_model(folder)
-    return Data(problem, truth, _as_metric(problem, truth))
+    return Data(problem, truth, truth_metric(problem, truth))
 
 
-def _as_metric(problem: Problem, truth: MetricModel) -> Metric:
+def _problem(path: Path, spec: DataSpec) -> Problem:
+    """Named after its set, not its file: what it complains of is in a row, which is the same on every machine."""
+    return build_problem(replace(load_observations(path), source=spec.set), spec.min_obs)
+
+
+def truth_metric(problem: Problem, truth: MetricModel) -> Metric:
+    """The truth over the problem's cameras and landmarks."""
     image = {name: k for k, name in enumerate(truth.names)}
     point = {int(i): k for k, i in enumerate(truth.ids)}
     cameras = [image[name] for name in problem.names]
@@ -103,12 +109,12 @@ def _as_metric(problem: Problem, truth: MetricModel) -> Metric:
 def _load_bal(spec: DataSpec, place: Place) -> Data:
     """The truth is BAL's own optimum: classical bundle adjustment from the file's estimates, over these observations."""
     file = bal_problems(place.data)[spec.set]
-    problem, numbers = load(file, spec.min_obs), bal.read_bal(file)
+    problem, numbers = _problem(file, spec), bal.read_bal(file)
     estimate = bal.metric_model(file)
     f, k1, k2 = numbers.parameters[problem.images, 6:].T
     # π of BAL is in focal lengths; ours too, with f in normalised units.
     pixels = problem.observations.pixels[problem.images, 0]
-    start = replace(_as_metric(problem, estimate), focal=f / pixels, radial=np.column_stack([k1, k2]))
+    start = replace(truth_metric(problem, estimate), focal=f / pixels, radial=np.column_stack([k1, k2]))
     free = FreeIntrinsics(focal=True, radial=2)
     limits = AdjustConfig(free=free, scales=(4.0,), max_iterations=200)
     best, _ = adjust(problem.tracks, problem.m, problem.pixels, start, limits, groups=problem.camera_ids)

@@ -12,8 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from initfree import formulations
 from initfree.benchmark.config import Condition, Densification, SetConfig, SolverConfig, SweepConfig
 from initfree.benchmark.sources import bal_problems, definition, generator_config, has_data
@@ -70,9 +68,8 @@ class Job:
     @cached_property
     def key(self) -> str:
         """Without the upgrades: one more of them is one more row of the same job."""
-        data = {**asdict(self.data), "condition": asdict(self.data.condition)}
-        settings = None if self.solver is None else TypeAdapter(SolverConfig).dump_python(self.solver)
-        return _hash([data, self.method, self.formulation, self.init, self.loss, self.rotations, settings])
+        settings = None if self.solver is None else asdict(self.solver)
+        return _hash([asdict(self.data), self.method, self.formulation, self.init, self.loss, self.rotations, settings])
 
     def row_key(self, upgrade: str) -> str:
         return _hash([self.key, upgrade])
@@ -96,17 +93,17 @@ def _hash(value: Any) -> str:
 
 def expand(config: SweepConfig, data: Path | None = None) -> list[Job]:
     """All jobs of a sweep, those of one dataset together; the first of every dataset first."""
-    _check(config)
+    uses_rotations = _check(config)
     sets = config.sets
     if config.source == "bal":
         sets = sets or tuple(SetConfig(name) for name in bal_problems(data))
-    jobs = [job for one in sets if not one.optional or has_data(one) for job in _of_set(config, one, data)]
+    jobs = [job for one in sets if not one.optional or has_data(one) for job in _of_set(config, one, data, uses_rotations)]
     if not jobs:
         raise InputError(f"the sweep {config.name} has no runs; expected sets and formulations or methods")
     return list({job.key: job for job in jobs}.values())
 
 
-def _of_set(config: SweepConfig, one: SetConfig, data: Path | None) -> Iterator[Job]:
+def _of_set(config: SweepConfig, one: SetConfig, data: Path | None, uses_rotations: set[str]) -> Iterator[Job]:
     if config.source == "bal":
         file = bal_problems(data).get(one.name)
         if file is None:
@@ -120,29 +117,28 @@ def _of_set(config: SweepConfig, one: SetConfig, data: Path | None) -> Iterator[
         for min_obs in one.min_obs or config.min_obs:
             for condition in config.conditions:
                 spec = DataSpec(name, config.source, what, seed, min_obs, one.densification, condition)
-                yield from _of_data(config, one, spec)
+                yield from _of_data(config, one, spec, uses_rotations)
 
 
-def _of_data(config: SweepConfig, one: SetConfig, spec: DataSpec) -> Iterator[Job]:
+def _of_data(config: SweepConfig, one: SetConfig, spec: DataSpec, uses_rotations: set[str]) -> Iterator[Job]:
     for method in config.methods if one.methods is None else one.methods:
         yield Job(spec, method, imports=config.imports)
     upgrades = (*config.upgrades, *([ADJUSTED] if config.adjust else []))
     for formulation in config.formulations if one.formulations is None else one.formulations:
-        uses_rotations = formulations.make(formulation, config.solver.alpha).uses_rotations
-        for rotations in config.rotations if uses_rotations else ("",):
+        for rotations in config.rotations if formulation in uses_rotations else ("",):
             for init in config.inits if one.inits is None else one.inits:
                 for loss in config.losses:
                     yield Job(spec, PIPELINE, formulation, init, loss, rotations, config.solver, upgrades, config.imports)
 
 
-def _check(config: SweepConfig) -> None:
-    """What the configuration's types cannot say."""
+def _check(config: SweepConfig) -> set[str]:
+    """Refuse what the configuration's types cannot; the formulations that use rotations."""
     known = [*INITIALIZATIONS, TRUTH]
     for init in {init for one in (config, *config.sets) for init in one.inits or ()}:
         if init not in known:
             raise InputError(f"{config.name}: unknown init {init!r}; expected one of {', '.join(known)}")
-    for formulation in {name for one in (config, *config.sets) for name in one.formulations or ()}:
-        formulations.make(formulation, config.solver.alpha)
+    named = {name for one in (config, *config.sets) for name in one.formulations or ()}
+    made = {name: formulations.make(name, config.solver.alpha) for name in sorted(named)}
     if config.source == "bal":
         methods = {method for one in (config, *config.sets) for method in one.methods or ()}
         if methods - {"auto", "oracle"}:
@@ -151,3 +147,4 @@ def _check(config: SweepConfig) -> None:
             raise InputError(f"{config.name}: conditions spoil generated sets; BAL files are used as they are")
     elif not config.sets:
         raise InputError(f"{config.name}: no sets; expected presets of the generator, such as set1")
+    return {name for name, formulation in made.items() if formulation.uses_rotations}

@@ -3,6 +3,7 @@
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,5 +97,6 @@ def _pick(values: Array, rows: Index) -> NDArray[np.float32]:
 
 def _packed(arrays: dict[str, NDArray]) -> bytes:
     stream = io.BytesIO()
-    np.savez_compressed(stream, **arrays)
+    content: Any = arrays
+    np.savez_compressed(stream, **content)
     return stream.getvalue()

@@ -11,6 +11,8 @@ from initfree.metrics import Metrics, evaluate_models
 from initfree.model import MetricModel
 from initfree.result import StageReport
 
+Frame = Any
+"""a pandas.DataFrame: its own annotations make of most expressions a union that nothing accepts"""
 FAILED_AUC = 20.0
 FAILED_RMSE = 30.0
 

@@ -18,12 +18,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from initfree.benchmark.methods import Parcel
-from initfree.benchmark.rows import SCHEMA
+from initfree.benchmark.rows import SCHEMA, Frame
+from initfree.benchmark.worker import Parcel
 from initfree.errors import InputError
 
 _HIDDEN = ".writing-"
@@ -74,7 +73,7 @@ class Store:
     def describe(self, about: dict[str, Any]) -> None:
         self._write(self._about, (json.dumps(about, indent=2) + "\n").encode())
 
-    def rows(self) -> pd.DataFrame:
+    def rows(self) -> Frame:
         """All rows, in an order that does not depend on when they were written."""
         parts = sorted((self.directory / "rows").glob("part-*.parquet"))
         tables = [_read(part) for part in parts]
@@ -124,6 +123,6 @@ class Store:
 
 def _read(part: Path, columns: list[str] | None = None) -> pa.Table:
     try:
-        return pq.read_table(part, columns=columns, partitioning=None)
+        return pq.ParquetFile(part).read(columns)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise InputError(f"{part} cannot be read: {' '.join(str(error).split())}; delete it to repeat its jobs") from error

@@ -2,6 +2,8 @@
 
 import pandas as pd
 
+from initfree.benchmark.rows import Frame
+
 COLUMNS = {
     "rotation_auc5": "Rot. A5",
     "rotation_auc20": "Rot. A20",
@@ -14,7 +16,7 @@ COLUMNS = {
 _GROUP = ["method", "formulation", "rotations", "upgrade"]
 
 
-def summary(rows: pd.DataFrame) -> pd.DataFrame:
+def summary(rows: Frame) -> Frame:
     """Means over sets, seeds, inits and losses; failures in percent. A row with an error counts as an AUC of zero."""
     aucs = [name for name in COLUMNS if "auc" in name]
     rows = rows.assign(**{name: rows[name].fillna(0.0) for name in aucs}, errors=rows["error"] != "")
@@ -27,7 +29,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
-def latex(table: pd.DataFrame) -> str:
+def latex(table: Frame) -> str:
     """A booktabs table."""
 
     def cell(value: object) -> str:

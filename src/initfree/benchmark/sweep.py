@@ -1,28 +1,29 @@
 """The driver: sends the missing jobs of a sweep to Dask's workers and keeps what comes back."""
 
+import logging
 import os
 import platform
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import dask
+from dask import config as dask_config
 from distributed import Client, Future, LocalCluster, as_completed
 
 from initfree.benchmark.config import SweepConfig
 from initfree.benchmark.data import Place
 from initfree.benchmark.jobs import DataSpec, Job, expand
-from initfree.benchmark.methods import Parcel, failures, import_modules, run_job
 from initfree.benchmark.pictures import picture_of_set, set_name
-from initfree.benchmark.presets import as_table
+from initfree.benchmark.presets import as_table, parse
 from initfree.benchmark.sources import generator_config
 from initfree.benchmark.store import Store
+from initfree.benchmark.worker import Parcel, failures, import_modules, run_job
 from initfree.errors import InputError
 
 _ONE_THREAD = {
@@ -71,17 +72,20 @@ def run(
     import_modules(config.imports, search)
     jobs = expand(config, data)
     store = Store(output)
-    store.create()
-    have = store.keys()
-    missing = [job for job in jobs if not have.issuperset(job.row_keys)]
-    specs = {set_name(job.data): job.data for job in reversed(jobs)}
-    pictures = [spec for name, spec in reversed(specs.items()) if not store.has_set(name)]
-    note = _start(store, config, jobs, missing)
-    if missing or pictures:
-        with _client(scheduler, workers) as (client, local):
-            cache = store.cache.resolve() if local else Path(tempfile.gettempdir(), "initfree-datasets")
-            where = None if data is None else data.resolve()
-            place = Place(cache, where, _files(config), search)
+    with ExitStack() as stack:
+        # A cluster that does not answer should not leave a directory behind.
+        client = None if scheduler is None else stack.enter_context(_remote(scheduler))
+        store.create()
+        have = store.keys()
+        missing = [job for job in jobs if not have.issuperset(job.row_keys)]
+        specs = {set_name(job.data): job.data for job in reversed(jobs)}
+        pictures = [spec for name, spec in reversed(specs.items()) if not store.has_set(name)]
+        files = None if data is None else data.resolve()
+        note = _start(store, config, jobs, missing, {"data": files and str(files), "search": search})
+        if missing or pictures:
+            cache = store.cache.resolve() if client is None else Path(tempfile.gettempdir(), "initfree-datasets")
+            place = Place(cache, files, _files(config), search)
+            client = client or stack.enter_context(_local(workers))
             _drive(client, store, jobs, missing, pictures, place, on_progress or (lambda progress: None))
     note["finished"] = _now()
     _finish(store, note)
@@ -100,7 +104,7 @@ def _drive(
     have, first_seed = store.keys(), _first_seeds(jobs)
     ahead = _AHEAD * max(1, len(client.scheduler_info()["workers"]))
     waiting = _tasks(client, missing, pictures, place, first_seed)
-    task_of: dict[str, Job | DataSpec] = {}
+    task_of: dict[Any, Job | DataSpec] = {}
     finished: Any = as_completed(with_results=True, raise_errors=False)
 
     def submit() -> None:
@@ -157,33 +161,32 @@ def _lost(future: Any) -> BaseException:
 
 
 @contextmanager
-def _client(scheduler: str | None, workers: int | None) -> Iterator[tuple[Client, bool]]:
-    """A client of the given scheduler, or of a cluster of our own."""
-    quiet = {"distributed.worker.memory.terminate": False, "distributed.comm.timeouts.connect": "30s"}
-    with dask.config.set(quiet):
-        if scheduler is not None:
-            try:
-                with Client(scheduler, timeout=10) as client:
-                    yield client, False
-                return
-            except (OSError, ValueError) as error:
-                raise InputError(f"no Dask scheduler answers at {scheduler}: {' '.join(str(error).split())}") from error
-        # Set here too: workers are started with this process's environment, before their own is applied.
-        for name, value in _ONE_THREAD.items():
-            os.environ.setdefault(name, value)
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        with (
-            LocalCluster(
-                n_workers=workers or cores,
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address=None,
-                env=_ONE_THREAD,
-                silence_logs="ERROR",
-            ) as cluster,
-            Client(cluster) as client,
-        ):
-            yield client, True
+def _remote(scheduler: str) -> Iterator[Client]:
+    """A client of a cluster that is there."""
+    try:
+        client = Client(scheduler, timeout=10)
+    except (OSError, ValueError) as error:
+        raise InputError(f"no Dask scheduler answers at {scheduler}: {' '.join(str(error).split())}") from error
+    with client:
+        yield client
+
+
+@contextmanager
+def _local(workers: int | None) -> Iterator[Client]:
+    """A client of a cluster of our own, of single-threaded processes."""
+    # Set here too: workers are started with this process's environment, before their own is applied.
+    for name, value in _ONE_THREAD.items():
+        os.environ.setdefault(name, value)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    # Any free port for Dask's own pages, so that two sweeps do not meet at one.
+    options: Any = {"processes": True, "threads_per_worker": 1, "dashboard_address": ":0", "env": _ONE_THREAD}
+    with (
+        # Memory is the user's to watch: a worker that Dask ends for it would take its job along.
+        dask_config.set({"distributed.worker.memory.terminate": False}),
+        LocalCluster(n_workers=workers or cores, silence_logs=logging.ERROR, **options) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
 
 
 def _files(config: SweepConfig) -> tuple[tuple[str, str], ...]:
@@ -194,11 +197,21 @@ def _files(config: SweepConfig) -> tuple[tuple[str, str], ...]:
     return tuple((generator_config(one, False).name, str(Path(one.name).resolve())) for one in files)
 
 
+def missing_jobs(store: Store) -> list[Job]:
+    """Jobs of the sweep's latest configuration that are not in its directory."""
+    about = store.about()
+    config = parse(about["config"], str(store.directory))
+    import_modules(config.imports, tuple(about.get("search", ())))
+    have = store.keys()
+    jobs = expand(config, Path(about["data"]) if about.get("data") else None)
+    return [job for job in jobs if not have.issuperset(job.row_keys)]
+
+
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _start(store: Store, config: SweepConfig, jobs: list[Job], missing: list[Job]) -> dict[str, Any]:
+def _start(store: Store, config: SweepConfig, jobs: list[Job], missing: list[Job], places: dict[str, Any]) -> dict[str, Any]:
     """Note the start in sweep.json; the configuration there is that of the latest."""
     about = store.about()
     note = {
@@ -213,6 +226,7 @@ def _start(store: Store, config: SweepConfig, jobs: list[Job], missing: list[Job
     about |= {
         "name": config.name,
         "config": as_table(config),
+        **places,
         "jobs": len(jobs),
         "rows": sum(len(job.upgrades) for job in jobs),
         "cores": os.cpu_count(),

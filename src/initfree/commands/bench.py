@@ -47,10 +47,11 @@ def status(directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metava
         directory: Output of `initfree bench run`.
     """
     from initfree.benchmark import Store
+    from initfree.benchmark.sweep import missing_jobs
 
     store = Store.existing(directory)
     about, rows = store.about(), store.rows()
-    wanted = about["rows"]
+    missing = missing_jobs(store)
     table = Table(box=None, pad_edge=False)
     table.add_column("set")
     for column in ("rows", "failed", "errors"):
@@ -59,8 +60,8 @@ def status(directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metava
         table.add_row(str(name), str(len(part)), str(int(part["failed"].sum())), str(int((part["error"] != "").sum())))
     console = Console(highlight=False)
     console.print(table)
-    done = "complete" if about["finished"] else f"{max(wanted - len(rows), 0)} rows missing"
-    console.print(f"{directory}: sweep {about['name']}, {len(rows)} of {wanted} rows, {done}", soft_wrap=True)
+    done = f"{len(missing)} of {about['jobs']} runs missing" if missing else f"all {about['jobs']} runs done"
+    console.print(f"{directory}: sweep {about['name']}, {len(rows)} rows, {done}", soft_wrap=True)
     for error, count in rows.loc[rows["error"] != "", "error"].value_counts().head(5).items():
         console.print(f"{count} rows: {error}", soft_wrap=True, markup=False)
     return 0

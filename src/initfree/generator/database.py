@@ -19,7 +19,7 @@ def write_database(dataset: Dataset, path: Path, min_inliers: int = 15) -> None:
     """Keypoints are the noisy observations; two keypoints match where they claim the same landmark.
 
     The matches are verified by COLMAP, from the keypoints and known intrinsics alone: what a mapper is given
-    holds nothing of the truth. Pairs with fewer than `min_inliers` (COLMAP's own 15) keep their matches but are not verified.
+    holds nothing of the truth. Pairs with fewer inliers than `min_inliers` keep their matches but are not verified.
     """
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         unverified = Path(scratch, "database.db")

@@ -4,6 +4,7 @@ import pytest
 from made import BAD, GOOD, frame, row
 
 from initfree.benchmark.report.checks import check_all, differences
+from initfree.benchmark.report.overview import cards
 
 
 def verdicts(rows) -> dict[str, bool | None]:
@@ -103,3 +104,13 @@ def test_upgrade_variants():
 def test_differences_say_where_the_limit_on_landmarks_cannot_be_reached():
     assert not any("cannot be reached" in text for text in differences(frame(row(scene_scale=41.0))))
     assert any("cannot be reached" in text for text in differences(frame(row(scene_scale=12.0))))
+
+
+def test_cards_say_what_ran_and_what_failed():
+    rows = frame(row(**BAD), row(set="set2"), row(upgrade="calibrated"), row(set="set2", upgrade="calibrated"))
+    found = {card.title: card for card in cards(rows, check_all(rows), wanted=5)}
+    assert found["Runs"].value == "2"
+    assert found["Runs"].detail.startswith("of 5: the sweep is not complete; 2 sets; 0 errors")
+    assert found["Failed, the paper's protocol"].value == "50%"
+    assert found["Failed, best upgrade"].value == "0%"
+    assert "Failed, auto (ours)" not in found

@@ -85,9 +85,10 @@ def _order(rows: pd.DataFrame) -> str:
     if any(part.empty for part in means.values()):
         return ""
     ordered, shuffled = (float(part.mean()) for part in means.values())
+    change = round(shuffled - ordered, 1) + 0.0  # no -0.0
     return (
         "Camera order: the unit circle places cameras in the order of the file, which on ring trajectories is the "
-        f"answer; rotation AUC@20 {ordered:.1f} with it, {shuffled:.1f} with the order shuffled ({shuffled - ordered:+.1f})."
+        f"answer; rotation AUC@20 {ordered:.1f} with it, {shuffled:.1f} with the order shuffled ({change:+.1f})."
     )
 
 

@@ -64,7 +64,7 @@ def assemble(sweep: Sweep) -> Contents:
     """Everything but the reconstructions."""
     name = str(sweep.info.get("name") or sweep.directory.resolve().name)
     checks = check_all(sweep.rows)
-    shown = cards(sweep.rows, checks)
+    shown = cards(sweep.rows, checks, sweep.info.get("jobs"))
     return Contents(name, sweep, shown, checks, differences(sweep.rows), _early(sweep), _late(sweep))
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 
 from initfree.benchmark.report.checks import Check
 from initfree.benchmark.report.names import AUCS, METHODS, PAPER_UPGRADE, display
-from initfree.benchmark.report.selection import average, failure_rate, paper_grid, whole_methods
+from initfree.benchmark.report.selection import average, count, failure_rate, paper_grid, whole_methods
 
 
 @dataclass(frozen=True)
@@ -18,18 +18,21 @@ class Card:
     detail: str
 
 
-def cards(rows: pd.DataFrame, checks: list[Check]) -> list[Card]:
-    """Only what the rows have: a sweep without `auto` has no card about it."""
-    found = [_size(rows), _failures(rows), _best(rows), _upgrades(rows), _auto(rows), _lessons(checks)]
+def cards(rows: pd.DataFrame, checks: list[Check], wanted: int | None = None) -> list[Card]:
+    """Only what the rows have: a sweep without `auto` has no card about it. `wanted` is the number of runs of the sweep."""
+    found = [_size(rows, wanted), _failures(rows), _best(rows), _upgrades(rows), _auto(rows), _lessons(checks)]
     return [card for card in found if card is not None]
 
 
-def _size(rows: pd.DataFrame) -> Card:
+def _size(rows: pd.DataFrame, wanted: int | None) -> Card:
     jobs = rows["job"].nunique()
     errors = rows.loc[rows["error"] != "", "job"].nunique()
     seconds = rows.drop_duplicates("job")["seconds_total"].sum()
     cpu = f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
-    return Card("Runs", f"{jobs:,}", f"{len(rows):,} rows, {rows['set'].nunique()} sets; {errors} errors; {cpu} of solving")
+    parts = [count(rows["set"].nunique(), "set"), count(errors, "error"), f"{cpu} of solving"]
+    if wanted is not None and jobs < wanted:
+        parts = [f"of {wanted:,}: the sweep is not complete", *parts]
+    return Card("Runs", f"{jobs:,}", "; ".join(parts))
 
 
 def _failures(rows: pd.DataFrame) -> Card | None:

@@ -82,13 +82,14 @@ def about(rows: pd.DataFrame) -> str:
     names = sorted(rows["set"].unique())
     sets = display(names[0]) if len(names) == 1 else "sets " + ", ".join(display(s).removeprefix("Set ") for s in names)
     seeds = rows["seed"].nunique()
-    text = f"{_count(len(rows), 'run')}; {sets}; {_count(seeds, 'seed')}"
+    text = f"{count(len(rows), 'run')}; {sets}; {count(seeds, 'seed')}"
     missing = [display(s).removeprefix("Set ") for s in PAPER_SETS if s not in names]
     if rows["set"].isin(PAPER_SETS).any() and missing:
         text += f"; without the paper's sets {', '.join(missing)}" if len(missing) > 1 else f"; without Set {missing[0]}"
     lost = int((rows["error"] != "").sum())
-    return text + (f"; {_count(lost, 'run')} raised an error, AUC 0" if lost else "")
+    return text + (f"; {count(lost, 'run')} raised an error, AUC 0" if lost else "")
 
 
-def _count(number: int, what: str) -> str:
+def count(number: int, what: str) -> str:
+    """1 run, 2 runs."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -53,9 +53,10 @@ def sets_figure(sets: list[SetPicture]) -> go.Figure | None:
         for trace in _scene(one):
             figure.add_trace(trace, row=row, col=col)
         figure.add_trace(_matrix(one), row=row + 1, col=col)
-        for below, more in ((0, {}), (1, {"autorange": "reversed"})):
-            index = (row + below - 1) * wide + col
-            figure.update_yaxes(scaleanchor="x" if index == 1 else f"x{index}", row=row + below, col=col, **more)
+        for place in (row, row + 1):
+            index = (place - 1) * wide + col
+            figure.update_yaxes(scaleanchor="x" if index == 1 else f"x{index}", row=place, col=col)
+        figure.update_yaxes(autorange="reversed", row=row + 1, col=col)
     figure.update_xaxes(visible=False)
     figure.update_yaxes(visible=False)
     figure.update_layout(height=_HEIGHT * bands, showlegend=False, margin={"l": 10, "r": 10, "t": 40, "b": 10})

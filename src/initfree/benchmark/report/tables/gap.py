@@ -1,5 +1,7 @@
 """The optimisation-reconstruction gap: runs with the same OSE residual and opposite outcomes."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -35,14 +37,14 @@ def gap_table(rows: pd.DataFrame, upgrade: str = PAPER_UPGRADE) -> Table:
     return Table("gap", title, keys, numbers, frame, note, "", links, ranked=0)
 
 
-def _closest(part: pd.DataFrame) -> dict[str, object] | None:
+def _closest(part: pd.DataFrame) -> dict[str, Any] | None:
     good, bad = part[~part["failed"]], part[part["failed"]]
     if good.empty or bad.empty:
         return None
     ratio = np.abs(np.log(good["ose_residual"].to_numpy(float)[:, None] / bad["ose_residual"].to_numpy(float)[None]))
     k, l = np.unravel_index(int(np.argmin(ratio)), ratio.shape)
     pair = {"good": good.iloc[int(k)], "bad": bad.iloc[int(l)]}
-    values: dict[str, object] = {name: pair["bad"][name] for name in ("set", "min_obs", "formulation", "job")}
+    values: dict[str, Any] = {name: pair["bad"][name] for name in ("set", "min_obs", "formulation", "job")}
     values["ratio"] = float(ratio[k, l])
     for which, row in pair.items():
         values[which] = f"{display(row['init'])}, {display(row['loss']).lower()}"

@@ -9,10 +9,10 @@ from made import BAD, GOOD, frame, row
 
 from initfree.benchmark.report.attribution import attribution_tables
 from initfree.benchmark.report.failure import failure_bins, roc_auc, roc_curve
-from initfree.benchmark.report.formats import cells, to_csv, to_latex, to_markdown
+from initfree.benchmark.report.formats import cells, number, to_csv, to_latex, to_markdown
 from initfree.benchmark.report.selection import mildest, paper_grid
 from initfree.benchmark.report.set_figure import main_plane
-from initfree.benchmark.report.table import Table
+from initfree.benchmark.report.table import Column, Table
 from initfree.benchmark.report.tables.bal import bal_table
 from initfree.benchmark.report.tables.densification import densification_by_formulation, densification_overall
 from initfree.benchmark.report.tables.full import full_tables
@@ -252,6 +252,21 @@ def test_cameras_on_a_line_are_drawn_in_the_plane_they_look_along():
     axes = main_plane(centres, np.tile([0.0, 1.0, 0.0], (10, 1)))
     assert np.linalg.norm(axes @ [0.0, 1.0, 0.0]) == pytest.approx(1.0, abs=1e-3)
     assert np.linalg.norm(axes @ [1.0, 0.0, 0.0]) == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals", "text"),
+    [
+        (12.345, 1, "12.3"),
+        (math.nan, 2, "–"),
+        (3e7, 2, "3.0e+07"),
+        (0.001, 2, "0.00"),
+        (2e-8, 5, "2.0e-08"),
+        (0.0, 5, "0.00000"),
+    ],
+)
+def test_numbers(value: float, decimals: int, text: str):
+    assert number(value, Column("x", "X", decimals=decimals)) == text
 
 
 def test_formats():

@@ -8,14 +8,14 @@ import plotly.graph_objects as go
 
 from initfree.benchmark.report.attribution import attribution_tables
 from initfree.benchmark.report.checks import Check, check_all, differences
-from initfree.benchmark.report.figures import curves_figure, failure_figure
+from initfree.benchmark.report.figures import Curves, curves_figure, failure_figure
 from initfree.benchmark.report.names import display
 from initfree.benchmark.report.overview import Card, cards
 from initfree.benchmark.report.set_figure import SetPicture, sets_figure
 from initfree.benchmark.report.sweep import Sweep
 from initfree.benchmark.report.table import Table
 from initfree.benchmark.report.tables import appendix_tables, full_tables, method_tables, summary_tables
-from initfree.benchmark.report.tables.bal import bal_rows, bal_table
+from initfree.benchmark.report.tables.bal import bal_rows, bal_table, run_name
 from initfree.benchmark.report.tables.gap import gap_table
 
 _MOST_CURVES = 60
@@ -178,10 +178,9 @@ def _sets(sweep: Sweep) -> list[SetPicture]:
 
 
 def _bal_curves(sweep: Sweep) -> go.Figure | None:
-    curves = []
+    found: list[Curves] = []
     for _, row in bal_rows(sweep.rows).drop_duplicates("job").head(_MOST_CURVES).iterrows():
         history = sweep.history(str(row["job"]))
-        words = [str(row["set"]), *(display(row[k]) for k in ("formulation", "init", "loss") if row[k])]
-        costs = {stage: [step["cost"] for step in history.get(stage, [])] for stage in ("ose", "refinement")}
-        curves.append({"name": ", ".join(words), "failed": bool(row["failed"]), **costs})
-    return curves_figure(curves)
+        ose, refinement = ([step["cost"] for step in history.get(stage, [])] for stage in ("ose", "refinement"))
+        found.append(Curves(f"{row['set']}, {run_name(row)}", bool(row["failed"]), ose, refinement))
+    return curves_figure(found)

@@ -33,10 +33,10 @@ class Cell:
 
 
 def number(value: float, column: Column) -> str:
-    """With the column's decimals; a dash where there is none, more digits where all of them would be zero."""
+    """With the column's decimals; a dash where there is none, powers of ten where a fine column would show only zeros."""
     if math.isnan(value):
         return "–"
-    if abs(value) >= 1e5:
+    if abs(value) >= 1e5 or (column.decimals >= 3 and 0.0 < abs(value) < 10.0**-column.decimals):
         return f"{value:.1e}"
     return f"{value:{'+' if column.signed else ''}.{column.decimals}f}"
 

@@ -73,9 +73,11 @@ def _auto(rows: pd.DataFrame) -> Card | None:
     )
 
 
-def _lessons(checks: list[Check]) -> Card:
+def _lessons(checks: list[Check]) -> Card | None:
     answers = [check.answer.holds for check in checks]
     told = [a for a in answers if a is not None]
+    if not told:
+        return None
     return Card(
         "Lessons that hold", f"{sum(told)} of {len(told)}", f"{len(answers) - len(told)} cannot be told from this sweep"
     )

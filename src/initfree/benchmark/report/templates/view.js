@@ -145,7 +145,8 @@ function showCurves(job, jobs) {
     const colour = (j) => (j.upgrades[shownUpgrade(j)].failed ? FAILED : GOOD);
     const traces = others.map((j) => ({ ...relative(j), mode: "lines", line: { color: colour(j), width: 1 }, opacity: 0.25, hoverinfo: "skip" }));
     if (job[stage].length) traces.push({ ...relative(job), mode: "lines", line: { color: colour(job), width: 3.5 }, hovertemplate: "iteration %{x}: %{y:.2e}<extra></extra>" });
-    const layout = { margin: { l: 52, r: 6, t: 28, b: 36 }, showlegend: false, title: { text: title, font: { size: 13 }, x: 0.02 }, xaxis: { title: { text: "iteration" } }, yaxis: { type: "log", tickformat: ".0e", nticks: 5 } };
+    const costs = traces.flatMap((t) => t.y), decades = costs.length ? Math.log10(Math.max(...costs) / Math.min(...costs)) : 1;
+    const layout = { margin: { l: 52, r: 6, t: 28, b: 36 }, showlegend: false, title: { text: title, font: { size: 13 }, x: 0.02 }, xaxis: { title: { text: "iteration" } }, yaxis: { type: "log", tickformat: ".0e", dtick: decades < 2 ? "D2" : Math.ceil(decades / 5) } };
     Plotly.react(`curve-${stage}`, traces, theme.layout(layout), config);
   }
 }

@@ -141,8 +141,9 @@ def _check(config: SweepConfig) -> set[str]:
     made = {name: formulations.make(name, config.solver.alpha) for name in sorted(named)}
     if config.source == "bal":
         methods = {method for one in (config, *config.sets) for method in one.methods or ()}
-        if methods - {"auto", "oracle"}:
-            raise InputError(f"{config.name}: {sorted(methods)[0]} is not run on BAL files, which have no intrinsics")
+        foreign = sorted(methods - {"auto", "oracle"})
+        if foreign:
+            raise InputError(f"{config.name}: {foreign[0]} is not run on BAL files, which have no intrinsics")
         if any(condition != Condition() for condition in config.conditions):
             raise InputError(f"{config.name}: conditions spoil generated sets; BAL files are used as they are")
     elif not config.sets:

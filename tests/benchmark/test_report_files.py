@@ -14,6 +14,7 @@ from initfree.benchmark.report.contents import Contents
 from initfree.benchmark.report.markdown import write_markdown
 from initfree.benchmark.report.scenes import collect, curve
 from initfree.benchmark.report.sweep import load_sweep
+from initfree.cli import main
 from initfree.errors import InputError
 
 
@@ -111,3 +112,17 @@ def test_curves_keep_their_ends():
     assert points[-1] == [499, 0.002]
     assert len(points) <= 60
     assert curve([]) == []
+
+
+def test_the_command(sweep: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    for directory, code in ((sweep, 0), (tmp_path / "nowhere", 2)):
+        with pytest.raises(SystemExit) as ended:
+            main(
+                ["bench", "report", str(directory), "--output", str(tmp_path / "out"), "--markdown", str(tmp_path / "R.md")]
+            )
+        assert ended.value.code == code
+    said = capsys.readouterr()
+    assert f"written: {tmp_path / 'out' / 'index.html'}" in said.out
+    assert "nowhere holds no rows" in said.err
+    assert "bench report made" in (tmp_path / "R.md").read_text()
+    assert not (tmp_path / "nowhere").exists()

@@ -33,11 +33,11 @@ def _table(rows: pd.DataFrame, by: str) -> Table:
         Column("runs", "Runs", decimals=0),
         Column("failures", "Failed", decimals=0),
         Column("failed %", "Failed %", decimals=1),
-        *(Column(name, name.capitalize(), "Due to (% of the failures)", decimals=1) for name in names),
+        *(Column(name, name.capitalize(), decimals=1) for name in names),
     )
-    title = f"What the failures are due to, by {_BY[by]}"
+    title = f"What the failures are due to, in percent of them, by {_BY[by]}"
     note = _NOTE if by == "init" else "Causes as above"
     if UNKNOWN in names and by == "init":
-        note += f". {UNKNOWN.capitalize()}: this sweep has no run from the truth to tell the last two apart"
+        note += f". {UNKNOWN.capitalize()}: the run from the truth that would tell the last two apart is missing"
     links = tuple({} if value == "all" else {by: str(value)} for value in found[by])
     return Table(f"attribution-by-{by}", title, (by,), numbers, found, note, "", links, max(len(found) - 1, 0))

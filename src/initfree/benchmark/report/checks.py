@@ -87,8 +87,8 @@ def _order(rows: pd.DataFrame) -> str:
     ordered, shuffled = (float(part.mean()) for part in means.values())
     change = round(shuffled - ordered, 1) + 0.0  # no -0.0
     return (
-        "Camera order: the unit circle places cameras in the order of the file, which on ring trajectories is the "
-        f"answer; rotation AUC@20 {ordered:.1f} with it, {shuffled:.1f} with the order shuffled ({change:+.1f})."
+        "Camera order: the unit circle places cameras in the order of the file, which is right "
+        f"already on a ring; rotation AUC@20 {ordered:.1f} with it, {shuffled:.1f} with the order shuffled ({change:+.1f})."
     )
 
 

@@ -15,20 +15,13 @@ from rich.console import Console
 from rich.table import Table
 
 import initfree
+from initfree.benchmark.data import Data, true_cameras, truth_metric
 from initfree.generator import generate
 from initfree.initialization import INITIALIZATIONS
 from initfree.io.colmap import metric_model
 
 SETS = ("set1", "set2", "set3", "set4", "set6", "set7", "set8")
 RANDOM = ("normal", "normal-affine", "unit-circle-shuffled")
-
-
-def truth_start(dataset) -> np.ndarray:
-    """The true cameras, scaled so that the median depth of an observation is 1."""
-    model = metric_model(dataset.to_colmap())
-    o = dataset.observations
-    x = np.einsum("nk,nk->n", model.R[o.image, 2], dataset.landmarks[o.landmark]) + model.t[o.image, 2]
-    return np.concatenate([model.R, model.t[:, :, None]], axis=2) / np.array([1.0, 1.0, 1.0, np.median(x)])
 
 
 def rotation_auc(problem, truth, config, init: str, seed: int = 0) -> tuple[float, int]:
@@ -58,7 +51,8 @@ def main(
         dataset = generate(name, seed=0, shuffle=True, noise=noise)
         truth = dataset.to_colmap()
         problem = initfree.load(dataset.to_colmap(noisy=True))
-        start = truth_start(dataset)
+        model = metric_model(truth)
+        start = true_cameras(Data(problem, model, truth_metric(problem, model)))
         INITIALIZATIONS["truth"] = lambda tracks, rng, start=start: start
         config = initfree.SolveConfig(formulation=formulation, alpha=alpha, tolerance=tolerance, adjust=False)
         score = partial(rotation_auc, problem, truth, config)

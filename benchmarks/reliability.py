@@ -18,13 +18,13 @@ from rich.console import Console
 from rich.table import Table
 
 import initfree
-from initfree.euclidean import AdjustConfig, adjust
+from initfree.benchmark.data import truth_metric
+from initfree.benchmark.methods import adjust_from_truth
 from initfree.evaluation import as_model
 from initfree.generator import generate
 from initfree.model import MetricModel
 from initfree.repair import robust_cost
 from initfree.strategy import solve_auto
-from initfree.upgrade.metric import Metric
 
 SETS = ("set1", "set2", "set3", "set4", "set6", "set7", "set8")
 CAREFUL = 90.0
@@ -73,20 +73,6 @@ def aucs(metrics) -> tuple[float, float, float, float]:
     return metrics.rotation_auc5, metrics.translation_auc5, metrics.rotation_auc20, metrics.translation_auc20
 
 
-def oracle(problem: initfree.Problem, truth) -> Metric:
-    """The robust adjustment from the true cameras and landmarks, at 4 px from the first: wider scales would let wrong
-    matches pull it away from the truth that it starts at."""
-    model = as_model(truth)
-    image = {name: k for k, name in enumerate(model.names)}
-    point = {int(i): k for k, i in enumerate(model.ids)}
-    cameras = [image[name] for name in problem.names]
-    xyz = model.xyz[[point[int(i)] for i in problem.landmark_ids]]
-    n = len(cameras)
-    metric = Metric(model.R[cameras], model.t[cameras], np.ones(n), np.zeros((n, 2)), xyz, 1.0)
-    limits = AdjustConfig(scales=(4.0,))
-    return adjust(problem.tracks, problem.m, problem.pixels, metric, limits, groups=problem.camera_ids)[0]
-
-
 def cost(result: initfree.Result) -> float:
     """Over all observations, before wrong ones are left out."""
     won = [start.cost for start in result.starts if start.name == result.winner]
@@ -96,7 +82,7 @@ def cost(result: initfree.Result) -> float:
 def run(name: str, seed: int, condition: Condition, strategy: str) -> Run:
     dataset = generate(name, seed=seed, shuffle=True, **asdict(condition))
     truth, problem = dataset.to_colmap(), initfree.load(dataset.to_colmap(noisy=True))
-    best = oracle(problem, truth)
+    best = adjust_from_truth(problem, truth_metric(problem, as_model(truth)))
     began = time.perf_counter()
     result = solve_auto(problem) if strategy == "auto" else initfree.solve(problem)
     seconds = time.perf_counter() - began

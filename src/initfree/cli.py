@@ -9,12 +9,13 @@ _INTERRUPTED = 130
 
 
 def _commands() -> dict:
+    from initfree.commands import bench
     from initfree.commands.blender import blender
     from initfree.commands.evaluate import evaluate
     from initfree.commands.generate import generate
     from initfree.commands.solve import solve
 
-    return {"solve": solve, "evaluate": evaluate, "generate": generate, "blender": blender}
+    return {"solve": solve, "evaluate": evaluate, "generate": generate, "blender": blender, "bench": bench.bench}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -23,17 +24,24 @@ def main(arguments: list[str] | None = None) -> None:
         # Imported here, so that an interrupt while they load ends as quietly as any other.
         import tyro
 
+        from initfree.commands import bench
         from initfree.errors import InputError
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        code = tyro.extras.subcommand_cli_from_dict(
-            _commands(),
-            prog="initfree",
-            description="Bundle adjustment that starts from nothing: from image observations alone to a "
-            "metric 3D reconstruction.",
-            args=arguments,
-        )
+        if arguments[:1] == ["bench"]:
+            code = tyro.extras.subcommand_cli_from_dict(
+                bench.COMMANDS, prog="initfree bench", description=bench.bench.__doc__, args=arguments[1:]
+            )
+        else:
+            code = tyro.extras.subcommand_cli_from_dict(
+                _commands(),
+                prog="initfree",
+                description="Bundle adjustment that starts from nothing: from image observations alone to a "
+                "metric 3D reconstruction.",
+                args=arguments,
+            )
     except InputError as error:
         print(f"initfree: error: {error}", file=sys.stderr)
         code = 2

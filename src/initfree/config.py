@@ -18,7 +18,8 @@ class SolveConfig:
     formulation: str = "pose"
     """Object-space error: pose, rose, rpose, expose, expose-printed, pose-rot, or a registered one."""
     init: str = "spectral"
-    """Initial cameras: spectral, spectral-outward, unit-circle, unit-circle-shuffled, normal, normal-affine, uniform."""
+    """Initial cameras: spectral, spectral-outward, unit-circle, unit-circle-shuffled, unit-circle-spectral, normal,
+    normal-affine, uniform."""
     loss: LossName = "none"
     """Loss of stage 1: cauchy reweights projected residuals (the paper), cauchy-consistent the elimination too."""
     loss_scale: float | None = None

@@ -36,6 +36,13 @@ def unit_circle_shuffled(tracks: Tracks, rng: np.random.Generator) -> Array:
     return unit_circle(tracks, rng)[rng.permutation(tracks.cameras)]
 
 
+def unit_circle_spectral(tracks: Tracks, rng: np.random.Generator) -> Array:
+    """The unit circle with cameras in the order of their angle in the covisibility graph, whatever the file's order."""
+    x, y = spectral_positions(tracks).T
+    rank = np.argsort(np.argsort(np.arctan2(y, x), kind="stable"))
+    return unit_circle(tracks, rng)[rank]
+
+
 def spectral(tracks: Tracks, rng: np.random.Generator) -> Array:
     """Cameras placed by the covisibility graph, looking at the middle."""
     return facing(spectral_positions(tracks))
@@ -52,6 +59,7 @@ INITIALIZATIONS: dict[str, Callable[[Tracks, np.random.Generator], Array]] = {
     "uniform": uniform,
     "unit-circle": unit_circle,
     "unit-circle-shuffled": unit_circle_shuffled,
+    "unit-circle-spectral": unit_circle_spectral,
     "spectral": spectral,
     "spectral-outward": spectral_outward,
 }

@@ -15,11 +15,11 @@ PARTNERS = 8
 """Beyond EXHAUSTIVE images, each image is matched with the images that share most landmarks with it."""
 
 
-def write_database(dataset: Dataset, path: Path) -> None:
+def write_database(dataset: Dataset, path: Path, min_inliers: int = 15) -> None:
     """Keypoints are the noisy observations; two keypoints match where they claim the same landmark.
 
     The matches are verified by COLMAP, from the keypoints and known intrinsics alone: what a mapper is given
-    holds nothing of the truth. Pairs with too few inliers for COLMAP keep their matches but are not verified.
+    holds nothing of the truth. Pairs with fewer inliers than `min_inliers` keep their matches but are not verified.
     """
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         unverified = Path(scratch, "database.db")
@@ -27,6 +27,7 @@ def write_database(dataset: Dataset, path: Path) -> None:
             _write_images(dataset, database)
             _write_matches(dataset, database)
         options = pycolmap.TwoViewGeometryOptions()
+        options.min_num_inliers = min_inliers
         options.ransac.random_seed = 0
         # The number of trials adapts to the outliers; COLMAP's floor of 100 only costs time on clean matches.
         options.ransac.min_num_trials = 30

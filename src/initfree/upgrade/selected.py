@@ -6,6 +6,10 @@ from initfree.upgrade.refined import refined
 
 
 def selected(scene: Projective) -> Metric:
-    """Whichever of `linear` and `refined` has more observations in front of their cameras; a tie goes to the smaller
-    dual-quadric residual."""
-    return max((linear(scene), refined(scene)), key=lambda metric: (metric.positive_depths, -metric.quadric_residual))
+    """Whichever of `linear` and `refined` is better."""
+    return better(linear(scene), refined(scene))
+
+
+def better(first: Metric, second: Metric) -> Metric:
+    """The one with more observations in front of their cameras; a tie goes to the smaller dual-quadric residual."""
+    return max((first, second), key=lambda metric: (metric.positive_depths, -metric.quadric_residual))

@@ -1,0 +1,97 @@
+"""What a sweep is made of; the TOML presets have exactly these fields."""
+
+from dataclasses import field
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+Method = Literal["auto", "oracle", "colmap-incremental", "colmap-global"]
+"""What else can make a reconstruction of the same observations, besides the paper's pipeline ("initfree")."""
+Upgrade = Literal["before", "linear1997", "linear", "calibrated", "refined", "selected"]
+UPGRADES: tuple[Upgrade, ...] = ("before", "linear1997", "linear", "calibrated", "refined", "selected")
+Densification = Literal["filter", "generate"]
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+MinObs = Annotated[int, Field(ge=2)]
+Seed = Annotated[int, Field(ge=0)]
+
+_strict = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, config=_strict)
+class SetConfig:
+    """One dataset of the sweep: a preset of the generator or its TOML file, or a BAL problem (`source = "bal"`).
+
+    What is None is as the sweep has it, or as the generator has it.
+    """
+
+    name: str
+    optional: bool = False
+    """Leave the set out where its data is not on this machine."""
+    min_obs: tuple[MinObs, ...] | None = None
+    densification: Densification = "filter"
+    """What a higher min-obs means. filter: landmarks with fewer observations go (the paper). generate: the generator's
+    own minimum, for sets whose tracks are all about equally short; its mean rises by as much."""
+    seeds: tuple[Seed, ...] | None = None
+    formulations: tuple[str, ...] | None = None
+    inits: tuple[str, ...] | None = None
+    methods: tuple[Method, ...] | None = None
+    cameras: Annotated[int, Field(ge=2)] | None = None
+    points: Annotated[int, Field(ge=8)] | None = None
+    density: Annotated[float, Field(ge=2)] | None = None
+    """Mean of observations a landmark."""
+
+
+def _named(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value
+
+
+@dataclass(frozen=True, config=_strict)
+class Condition:
+    """How the observations are spoilt, as in `initfree generate`."""
+
+    noise: Annotated[float, Field(ge=0)] = 0.0
+    outliers: Share = 0.0
+    merged: Share = 0.0
+
+
+@dataclass(frozen=True, config=_strict)
+class SolverConfig:
+    """Settings that all runs of the paper's pipeline share; names and meanings of `SolveConfig`."""
+
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    beta: Annotated[float, Field(gt=0)] = 1.0
+    refine_loss: Literal["none", "cauchy"] = "none"
+    max_iterations: Annotated[int, Field(ge=1)] = 100
+    tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-4
+    refine_tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-8
+
+
+@dataclass(frozen=True, config=_strict)
+class SweepConfig:
+    """sets x min-obs x conditions x seeds x formulations x rotations x inits x losses, each with every upgrade."""
+
+    name: str
+    sets: tuple[Annotated[SetConfig, BeforeValidator(_named)], ...] = ()
+    description: str = ""
+    source: Literal["generated", "bal"] = "generated"
+    """bal: the sets are BAL files under --data; none named, all of them."""
+    formulations: tuple[str, ...] = ("pose",)
+    inits: tuple[str, ...] = ("normal",)
+    """Those of `SolveConfig.init`, and "truth": stage 1 starts at the true cameras."""
+    losses: tuple[Literal["none", "cauchy", "cauchy-consistent"], ...] = ("none",)
+    min_obs: tuple[MinObs, ...] = (3,)
+    upgrades: tuple[Upgrade, ...] = UPGRADES
+    adjust: bool = False
+    """One more row a run: the calibrated upgrade after Euclidean bundle adjustment."""
+    rotations: tuple[Literal["truth", "estimated"], ...] = ("truth",)
+    """Where the relative rotations of formulations that use them come from."""
+    seeds: tuple[Seed, ...] = (0,)
+    methods: tuple[Method, ...] = ()
+    conditions: Annotated[tuple[Condition, ...], Field(min_length=1)] = (Condition(),)
+    shuffle: bool = False
+    """List the cameras of generated sets in random order; init unit-circle reads the order."""
+    imports: tuple[str, ...] = ()
+    """Modules that register formulations, installed or beside the configuration; workers import them too."""
+    solver: SolverConfig = field(default_factory=SolverConfig)

@@ -1,0 +1,136 @@
+"""Observations and truth of a job: generated once into the sweep's cache, or read from a BAL file."""
+
+import json
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from initfree.arrays import Array
+from initfree.benchmark.jobs import DataSpec
+from initfree.benchmark.sources import bal_problems, densified
+from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
+from initfree.generator import Config, Dataset, generate, write
+from initfree.generator.presets import load as load_generator
+from initfree.generator.presets import override
+from initfree.io import bal
+from initfree.io.load import load_model, load_observations
+from initfree.model import MetricModel
+from initfree.problem import Problem, build_problem
+from initfree.upgrade.metric import Metric
+
+PAPER_SCALE = 41.0
+"""rms distance of the landmarks from their mean in the paper's sets (a collapsed reconstruction has this RMSE), to which BAL
+is scaled, so that a landmark RMSE of 30 means the same"""
+FAR = 20.0
+"""BAL's optimum has points near infinity; those beyond this many median distances from the middle are not compared"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a worker finds and keeps files; no part of any key."""
+
+    cache: Path
+    data: Path | None = None
+    """BAL files"""
+    configs: tuple[tuple[str, str], ...] = ()
+    """TOML file of a set by its name, where it is no preset"""
+    search: tuple[str, ...] = ()
+    """directories for the sweep's imports"""
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a job works on, and what it is compared with."""
+
+    problem: Problem
+    truth: MetricModel
+    truth_metric: Metric
+    """the truth over the problem's cameras and landmarks, where stage 1 or an oracle may start"""
+
+    @property
+    def scene_scale(self) -> float:
+        """rms distance of the true landmarks from their mean."""
+        return float(np.sqrt(self.truth.xyz.var(axis=0).sum()))
+
+
+def dataset(spec: DataSpec, place: Place) -> Dataset:
+    """The generated set, in memory."""
+    return generate(_config(spec, place), spec.seed)
+
+
+def _config(spec: DataSpec, place: Place) -> Config:
+    wanted = json.loads(spec.definition)
+    config = load_generator(dict(place.configs).get(spec.set, spec.set))
+    trajectory, scene = wanted.get("trajectory") or {}, wanted["scene"]
+    chosen = {
+        "cameras": trajectory.get("cameras"),
+        "points": scene.get("landmarks"),
+        "density": wanted["density"]["mean_observations"],
+        "shuffle": wanted["shuffle"] or None,
+    }
+    config = override(config, **chosen, **vars(spec.condition))
+    return config if spec.first is None else densified(config, spec.first)
+
+
+@lru_cache(maxsize=4)
+def load_data(spec: DataSpec, place: Place) -> Data:
+    """Loaded once a worker, as long as its jobs are of the same data."""
+    return _load_bal(spec, place) if spec.source == "bal" else _load_generated(spec, place)
+
+
+def _load_generated(spec: DataSpec, place: Place) -> Data:
+    folder = place.cache / f"{spec.set}-{spec.seed}-{spec.key}"
+    if not (folder / "dataset.json").is_file():
+        # Staged beside it and renamed: two workers at once make the same files, and a killed one leaves none.
+        write(dataset(spec, place), folder, database=False, figures=False)
+    noisy = folder / "noisy" / "0"
+    problem = _problem(noisy if noisy.is_dir() else folder, spec)
+    truth = load_model(folder)
+    return Data(problem, truth, truth_metric(problem, truth))
+
+
+def _problem(path: Path, spec: DataSpec) -> Problem:
+    """Named after its set, not its file: what it complains of is in a row, which is the same on every machine."""
+    return build_problem(replace(load_observations(path), source=spec.set), spec.min_obs)
+
+
+def truth_metric(problem: Problem, truth: MetricModel) -> Metric:
+    """The truth over the problem's cameras and landmarks."""
+    image = {name: k for k, name in enumerate(truth.names)}
+    point = {int(i): k for k, i in enumerate(truth.ids)}
+    cameras = [image[name] for name in problem.names]
+    xyz = truth.xyz[[point[int(i)] for i in problem.landmark_ids]]
+    n = len(cameras)
+    return Metric(truth.R[cameras], truth.t[cameras], np.ones(n), np.zeros((n, 2)), xyz, 1.0)
+
+
+def _load_bal(spec: DataSpec, place: Place) -> Data:
+    """The truth is BAL's own optimum: classical bundle adjustment from the file's estimates, over these observations."""
+    file = bal_problems(place.data)[spec.set]
+    problem, numbers = _problem(file, spec), bal.read_bal(file)
+    estimate = bal.metric_model(file)
+    f, k1, k2 = numbers.parameters[problem.images, 6:].T
+    # π of BAL is in focal lengths; ours too, with f in normalised units.
+    pixels = problem.observations.pixels[problem.images, 0]
+    start = replace(truth_metric(problem, estimate), focal=f / pixels, radial=np.column_stack([k1, k2]))
+    free = FreeIntrinsics(focal=True, radial=2)
+    limits = AdjustConfig(free=free, scales=(4.0,), max_iterations=200)
+    best, _ = adjust(problem.tracks, problem.m, problem.pixels, start, limits, groups=problem.camera_ids)
+    middle = np.median(best.xyz, axis=0)
+    distance = np.linalg.norm(best.xyz - middle, axis=1)
+    near = distance <= FAR * np.median(distance)
+    scale = PAPER_SCALE / float(np.sqrt(best.xyz[near].var(axis=0).sum()))
+    best = replace(best, xyz=scale * best.xyz, t=scale * best.t)
+    truth = MetricModel(problem.names, best.R, best.t, problem.landmark_ids[near], best.xyz[near])
+    return Data(problem, truth, best)
+
+
+def true_cameras(data: Data) -> Array:
+    """K [R | t] in normalised coordinates, the world scaled so that the median depth of an observation is 1."""
+    metric, tracks = data.truth_metric, data.problem.tracks
+    depth = np.einsum("nk,nk->n", metric.R[tracks.cam, 2], metric.xyz[tracks.landmark]) + metric.t[tracks.cam, 2]
+    P = np.concatenate([metric.R, metric.t[:, :, None] / np.median(depth)], axis=2)
+    P[:, :2] *= metric.focal[:, None, None]
+    return P

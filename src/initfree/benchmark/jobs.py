@@ -1,0 +1,151 @@
+"""From a sweep's configuration to its runs, each with a key that is the same on every machine.
+
+A *job* is one stage-1 run with its refinement, or one run of another method; a *row* is a job with one metric upgrade. The
+key of a job is a hash of everything that decides its outcome, and nothing else: no path, no time, no machine.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from initfree import formulations
+from initfree.benchmark.config import Condition, Densification, SetConfig, SolverConfig, SweepConfig
+from initfree.benchmark.sources import bal_problems, definition, generator_config, has_data
+from initfree.errors import InputError
+from initfree.initialization import INITIALIZATIONS
+
+PIPELINE = "initfree"
+"""method of the paper's pipeline"""
+ADJUSTED = "adjusted"
+"""upgrade of a row after Euclidean bundle adjustment"""
+TRUTH = "truth"
+"""init that starts stage 1 at the true cameras"""
+
+
+@dataclass(frozen=True)
+class DataSpec:
+    """Which observations a job works on."""
+
+    set: str
+    source: str
+    """generated or bal"""
+    definition: str
+    """the generator's configuration as JSON, or the BAL file's name"""
+    seed: int
+    min_obs: int
+    densification: Densification
+    condition: Condition
+
+    @property
+    def first(self) -> int | None:
+        """The generator's own minimum of observations, where it is not the preset's."""
+        return self.min_obs if self.densification == "generate" else None
+
+    @cached_property
+    def key(self) -> str:
+        """Of what is generated: a filter is applied when it is loaded."""
+        return _hash([self.set, self.source, self.definition, self.seed, self.first, asdict(self.condition)])
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run; `upgrades` are the rows that it makes."""
+
+    data: DataSpec
+    method: str
+    formulation: str = ""
+    init: str = ""
+    loss: str = ""
+    rotations: str = ""
+    solver: SolverConfig | None = None
+    upgrades: tuple[str, ...] = (ADJUSTED,)
+    imports: tuple[str, ...] = ()
+
+    @cached_property
+    def key(self) -> str:
+        """Without the upgrades: one more of them is one more row of the same job."""
+        settings = None if self.solver is None else asdict(self.solver)
+        return _hash([asdict(self.data), self.method, self.formulation, self.init, self.loss, self.rotations, settings])
+
+    def row_key(self, upgrade: str) -> str:
+        return _hash([self.key, upgrade])
+
+    @property
+    def row_keys(self) -> list[str]:
+        return [self.row_key(upgrade) for upgrade in self.upgrades]
+
+    def __str__(self) -> str:
+        parts = [self.data.set, f"seed {self.data.seed}", f"min-obs {self.data.min_obs}"]
+        method = [] if self.method == PIPELINE else [self.method]
+        return ", ".join(
+            parts + method + [part for part in (self.formulation, self.init, self.loss, self.rotations) if part]
+        )
+
+
+def _hash(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def expand(config: SweepConfig, data: Path | None = None) -> list[Job]:
+    """All jobs of a sweep, those of one dataset together; the first of every dataset first."""
+    uses_rotations = _check(config)
+    sets = config.sets
+    if config.source == "bal":
+        sets = sets or tuple(SetConfig(name) for name in bal_problems(data))
+    jobs = [job for one in sets if not one.optional or has_data(one) for job in _of_set(config, one, data, uses_rotations)]
+    if not jobs:
+        raise InputError(f"the sweep {config.name} has no runs; expected sets and formulations or methods")
+    return list({job.key: job for job in jobs}.values())
+
+
+def _of_set(config: SweepConfig, one: SetConfig, data: Path | None, uses_rotations: set[str]) -> Iterator[Job]:
+    if config.source == "bal":
+        file = bal_problems(data).get(one.name)
+        if file is None:
+            known = ", ".join(bal_problems(data))
+            raise InputError(f"no BAL problem {one.name} under {data}; found {known}")
+        name, what = one.name, file.name
+    else:
+        made = generator_config(one, config.shuffle)
+        name, what = made.name, definition(made)
+    for seed in one.seeds or config.seeds:
+        for min_obs in one.min_obs or config.min_obs:
+            for condition in config.conditions:
+                spec = DataSpec(name, config.source, what, seed, min_obs, one.densification, condition)
+                yield from _of_data(config, one, spec, uses_rotations)
+
+
+def _of_data(config: SweepConfig, one: SetConfig, spec: DataSpec, uses_rotations: set[str]) -> Iterator[Job]:
+    for method in config.methods if one.methods is None else one.methods:
+        yield Job(spec, method, imports=config.imports)
+    upgrades = (*config.upgrades, *([ADJUSTED] if config.adjust else []))
+    for formulation in config.formulations if one.formulations is None else one.formulations:
+        for rotations in config.rotations if formulation in uses_rotations else ("",):
+            for init in config.inits if one.inits is None else one.inits:
+                for loss in config.losses:
+                    yield Job(spec, PIPELINE, formulation, init, loss, rotations, config.solver, upgrades, config.imports)
+
+
+def _check(config: SweepConfig) -> set[str]:
+    """Refuse what the configuration's types cannot; the formulations that use rotations."""
+    known = [*INITIALIZATIONS, TRUTH]
+    for init in {init for one in (config, *config.sets) for init in one.inits or ()}:
+        if init not in known:
+            raise InputError(f"{config.name}: unknown init {init!r}; expected one of {', '.join(known)}")
+    named = {name for one in (config, *config.sets) for name in one.formulations or ()}
+    made = {name: formulations.make(name, config.solver.alpha) for name in sorted(named)}
+    if config.source == "bal":
+        methods = {method for one in (config, *config.sets) for method in one.methods or ()}
+        foreign = sorted(methods - {"auto", "oracle"})
+        if foreign:
+            raise InputError(f"{config.name}: {foreign[0]} is not run on BAL files, which have no intrinsics")
+        if any(condition != Condition() for condition in config.conditions):
+            raise InputError(f"{config.name}: conditions spoil generated sets; BAL files are used as they are")
+    elif not config.sets:
+        raise InputError(f"{config.name}: no sets; expected presets of the generator, such as set1")
+    return {name for name, formulation in made.items() if formulation.uses_rotations}

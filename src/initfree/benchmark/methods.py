@@ -1,0 +1,74 @@
+"""What can make a reconstruction of a job's observations: the paper's pipeline, our strategy, an oracle, COLMAP."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from initfree.benchmark.data import Data, Place
+from initfree.benchmark.jobs import ADJUSTED, PIPELINE, Job
+from initfree.benchmark.pipeline_run import Outcome, as_model, history_of, pipeline
+from initfree.benchmark.rows import row, scored, stage_columns
+from initfree.config import SolveConfig
+from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
+from initfree.model import MetricModel
+from initfree.problem import Problem
+from initfree.repair import robust_cost
+from initfree.result import Result
+from initfree.strategy import solve_auto
+from initfree.upgrade import Metric
+
+
+def auto(job: Job, data: Data, place: Place) -> Outcome:
+    """Our own strategy, as `initfree solve` runs it."""
+    began = time.perf_counter()
+    result = solve_auto(data.problem, SolveConfig(seed=job.data.seed))
+    seconds = time.perf_counter() - began
+    stages = {stage.name: stage for stage in result.stages}
+    history = {"ose": history_of(stages["varpro"]), "refinement": history_of(stages["refinement"])}
+    columns = stage_columns(stages["varpro"], stages["refinement"])
+    columns |= {"accepted": result.certificate.accepted, "reason": f"{result.winner}: {result.certificate.reason}"}
+    columns |= {"euclidean_cost": _ranked_cost(result), "seconds_total": seconds}
+    return _adjusted(job, data, result.model(), columns, history)
+
+
+def _ranked_cost(result: Result) -> float:
+    """Of all observations: wrong ones are left out of an accepted result."""
+    return next(start.cost for start in result.starts if start.name == result.winner)
+
+
+def oracle(job: Job, data: Data, place: Place) -> Outcome:
+    """The robust adjustment from the true cameras and landmarks: as good as these observations allow."""
+    began = time.perf_counter()
+    metric = adjust_from_truth(data.problem, data.truth_metric)
+    seconds = time.perf_counter() - began
+    columns = {"euclidean_cost": robust_cost(data.problem, metric), "seconds_adjust": seconds, "seconds_total": seconds}
+    return _adjusted(job, data, as_model(data.problem, metric), columns)
+
+
+def adjust_from_truth(problem: Problem, truth: Metric) -> Metric:
+    """At 4 px from the first: wider scales would let wrong matches pull it away from the truth that it starts at."""
+    free = FreeIntrinsics() if problem.calibrated else FreeIntrinsics(focal=True, radial=2)
+    limits = AdjustConfig(free=free, scales=(4.0,))
+    return adjust(problem.tracks, problem.m, problem.pixels, truth, limits, groups=problem.camera_ids)[0]
+
+
+def _mapper(job: Job, data: Data, place: Place) -> Outcome:
+    from initfree.benchmark.mappers import reconstruct
+
+    model, seconds, reason = reconstruct(job, place)
+    return _adjusted(job, data, model, {"reason": reason, "seconds_total": seconds})
+
+
+def _adjusted(
+    job: Job, data: Data, model: MetricModel, columns: dict[str, Any], history: dict[str, Any] | None = None
+) -> Outcome:
+    return Outcome([row(job, ADJUSTED, data, **{**columns, **scored(model, data)})], history or {}, {ADJUSTED: model})
+
+
+METHODS: dict[str, Callable[[Job, Data, Place], Outcome]] = {
+    PIPELINE: pipeline,
+    "auto": auto,
+    "oracle": oracle,
+    "colmap-incremental": _mapper,
+    "colmap-global": _mapper,
+}

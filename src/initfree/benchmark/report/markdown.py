@@ -1,0 +1,55 @@
+"""The summary as a section of a Markdown file, between two marks; the rest of the file is left as it is."""
+
+import os
+from pathlib import Path
+
+from initfree.benchmark.report.contents import Contents
+from initfree.benchmark.report.formats import to_markdown
+from initfree.benchmark.report.table import Table
+from initfree.errors import InputError
+
+
+def summary_markdown(contents: Contents) -> str:
+    """Cards, lessons, attribution and the summary tables, ours with the paper's in brackets."""
+    parts = [f"## Benchmark: the sweep `{contents.name}`\n"]
+    parts.append("\n".join(f"- {card.title}: {card.value} ({card.detail})" for card in contents.cards) + "\n")
+    parts.append("### The paper's lessons\n")
+    parts.append(_lessons(contents))
+    parts.append("\n".join(f"- {text}" for text in contents.differences) + "\n")
+    parts += [_section(table) for section in contents.early for table in section.tables if not table.empty]
+    return "\n".join(parts)
+
+
+def _lessons(contents: Contents) -> str:
+    lines = ["| Lesson | Ours | The paper's | Verdict | Why |", "| --- | --- | --- | --- | --- |"]
+    for check in contents.checks:
+        cells = (check.lesson.claim, check.answer.figure, check.lesson.paper, check.verdict, check.why)
+        lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _section(table: Table) -> str:
+    note = f"{table.note}." + (" The paper's numbers in brackets." if table.paper() is not None else "")
+    return f"### {table.title}\n\n{note}\n\n{to_markdown(table)}"
+
+
+def write_markdown(contents: Contents, file: Path) -> None:
+    """Replace the marked section of `file`, or append one; a file that is not there is made."""
+    name = contents.name
+    begin, end = f"<!-- bench report {name}: begin -->", f"<!-- bench report {name}: end -->"
+    section = f"{begin}\n{summary_markdown(contents)}{end}"
+    try:
+        text = file.read_text(encoding="utf-8") if file.exists() else ""
+        if (begin in text) != (end in text) or text.find(end) < text.find(begin):
+            raise InputError(f"{file} has one of the marks {begin!r} and {end!r} without the other; expected both or none")
+        if begin in text:
+            head, rest = text.split(begin, 1)
+            text = head + section + rest.split(end, 1)[1]
+        else:
+            text = (text.rstrip("\n") + "\n\n" if text.strip() else "") + section + "\n"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        staged = file.with_name(f".{file.name}.writing")
+        staged.write_text(text, encoding="utf-8")
+        os.replace(staged, file)
+    except OSError as error:
+        raise InputError(f"cannot write {file}: {error.strerror or error}") from error

@@ -1,0 +1,95 @@
+"""Which rows of a sweep a table is about."""
+
+from collections.abc import Iterable
+
+import pandas as pd
+
+from initfree.benchmark.report.names import AUCS, PAPER_INITS, PAPER_SETS, PAPER_UPGRADE, display, in_order
+
+CONDITION = ("noise", "outliers", "merged")
+BAL_FAMILIES = "ladybug|trafalgar|dubrovnik|venice|final"
+CASE = ("set", "seed", "min_obs", "formulation", "init", "loss", "rotations", *CONDITION)
+
+
+def prefer(rows: pd.DataFrame, column: str, wanted: Iterable[object]) -> pd.DataFrame:
+    """The rows with a wanted value; all of them where none has one."""
+    chosen = rows[rows[column].isin(list(wanted))]
+    return rows if chosen.empty else chosen
+
+
+def mildest(rows: pd.DataFrame) -> pd.DataFrame:
+    """The condition of the paper's controlled sets, or the nearest to it: least noise, outliers and merged tracks."""
+    for column in CONDITION:
+        values = rows[column].fillna(0.0)
+        if values.nunique() > 1:
+            rows = rows[values == values.min()]
+    return rows
+
+
+def is_bal(rows: pd.DataFrame) -> pd.Series:
+    """Sets that bear the name of a BAL family and a number of cameras, as ladybug-49."""
+    return rows["set"].str.fullmatch(rf"({BAL_FAMILIES})-\d+")
+
+
+def controlled(rows: pd.DataFrame) -> pd.DataFrame:
+    """Every method on the paper's sets (all sets where a sweep has none of them) in the mildest condition."""
+    return mildest(prefer(rows[~is_bal(rows)], "set", PAPER_SETS))
+
+
+def pipeline(rows: pd.DataFrame, *, min_obs: int | None = 3, upgrade: str | None = PAPER_UPGRADE) -> pd.DataFrame:
+    """The paper's pipeline on the controlled sets, any initialisation; pOSE+rot with true rotations, as in its tables."""
+    wanted = (rows["method"] == "initfree") & (rows["init"] != "truth") & rows["loss"].isin(("none", "cauchy"))
+    if min_obs is not None:
+        wanted &= rows["min_obs"] == min_obs
+    if upgrade is not None:
+        wanted &= rows["upgrade"] == upgrade
+    chosen = controlled(rows[wanted])
+    rotated = chosen["rotations"] != ""
+    # Without rows of true rotations those of estimated ones stand in for them.
+    if (chosen["rotations"] == "truth").any():
+        chosen = chosen[~rotated | (chosen["rotations"] == "truth")]
+    return chosen
+
+
+def paper_grid(rows: pd.DataFrame, *, min_obs: int | None = 3, upgrade: str | None = PAPER_UPGRADE) -> pd.DataFrame:
+    """`pipeline` with the initialisations of the paper only: what its averages are over."""
+    return prefer(pipeline(rows, min_obs=min_obs, upgrade=upgrade), "init", PAPER_INITS)
+
+
+def whole_methods(rows: pd.DataFrame, *, min_obs: int = 3) -> pd.DataFrame:
+    """Rows of methods that are no stage of the paper's pipeline: auto, the oracle, COLMAP's mappers."""
+    return controlled(rows[(rows["method"] != "initfree") & (rows["min_obs"] == min_obs)])
+
+
+def average(rows: pd.DataFrame, by: str, metrics: Iterable[str], order: bool = True) -> pd.DataFrame:
+    """Mean of each metric a group; a run that gave no reconstruction has AUC 0, landmarks of none are left out."""
+    metrics = list(metrics)
+    scored = rows.assign(**{m: rows[m].fillna(0.0) for m in metrics if m in AUCS})
+    means = scored.groupby(by, sort=False)[metrics].mean()
+    means = means.loc[in_order(means.index)] if order else means
+    return means.reset_index()
+
+
+def failure_rate(rows: pd.DataFrame) -> float:
+    """Percent of rows that failed by the paper's definition."""
+    return 100.0 * float(rows["failed"].astype(bool).mean()) if len(rows) else float("nan")
+
+
+def about(rows: pd.DataFrame) -> str:
+    """What an average is over, in words: runs, sets, seeds, and what was left out."""
+    if rows.empty:
+        return "no runs"
+    names = sorted(rows["set"].unique())
+    sets = display(names[0]) if len(names) == 1 else "sets " + ", ".join(display(s).removeprefix("Set ") for s in names)
+    seeds = rows["seed"].nunique()
+    text = f"{count(len(rows), 'run')}; {sets}; {count(seeds, 'seed')}"
+    missing = [display(s).removeprefix("Set ") for s in PAPER_SETS if s not in names]
+    if rows["set"].isin(PAPER_SETS).any() and missing:
+        text += f"; without the paper's sets {', '.join(missing)}" if len(missing) > 1 else f"; without Set {missing[0]}"
+    lost = int((rows["error"] != "").sum())
+    return text + (f"; {count(lost, 'run')} raised an error, AUC 0" if lost else "")
+
+
+def count(number: int, what: str) -> str:
+    """1 run, 2 runs."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,66 @@
+"""What a finished or running sweep left on disk, read whole."""
+
+import gzip
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from initfree.benchmark.store import Store
+from initfree.errors import InputError
+
+_TEXT = ("key", "job", "method", "set", "formulation", "init", "loss", "rotations", "upgrade", "reason", "error")
+_NUMBERS = (
+    *("seed", "min_obs", "noise", "outliers", "merged", "cameras", "landmarks", "observations"),
+    *(f"{kind}_auc{t}" for kind in ("rotation", "translation") for t in (5, 10, 20)),
+    *("landmark_median", "landmark_rmse", "landmark_p90", "cameras_recovered", "scene_scale"),
+    *("ose_residual", "ose_iterations", "refine_residual", "refine_iterations", "euclidean_cost"),
+    *("seconds_ose", "seconds_refine", "seconds_upgrade", "seconds_adjust", "seconds_total"),
+)
+_NEEDED = ("key", "job", "method", "set", "upgrade", "rotation_auc20", "translation_auc20", "landmark_rmse", "failed")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Rows (one a job and upgrade) and where histories, reconstructions and sets lie."""
+
+    directory: Path
+    rows: pd.DataFrame
+    info: dict[str, Any]
+
+    def history(self, job: str) -> dict[str, list[dict[str, float]]]:
+        """Cost and seconds of every iteration by stage; empty where none was kept."""
+        path = self.directory / "histories" / f"{job}.json.gz"
+        if not path.exists():
+            return {}
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            return json.load(file)
+
+    def reconstruction(self, job: str) -> Path | None:
+        path = self.directory / "reconstructions" / f"{job}.npz"
+        return path if path.exists() else None
+
+    def sets(self) -> list[Path]:
+        return sorted((self.directory / "sets").glob("*.npz"))
+
+
+def load_sweep(directory: Path) -> Sweep:
+    """Read the output of `initfree bench run`; rows that arrive meanwhile are not waited for."""
+    store = Store(directory)
+    rows = store.rows()
+    if rows.empty:
+        raise InputError(f"{directory} holds no rows/part-*.parquet with rows; expected the output of `initfree bench run`")
+    return Sweep(directory, complete(rows, directory), store.about())
+
+
+def complete(rows: pd.DataFrame, source: object = "rows") -> pd.DataFrame:
+    """Every column the report reads, with empty strings and NaN where a row has no such thing; one row a key."""
+    missing = [name for name in _NEEDED if name not in rows]
+    if missing:
+        raise InputError(f"{source}: columns {', '.join(missing)} are missing; expected the rows of a sweep")
+    rows = rows.drop_duplicates("key", keep="last").reset_index(drop=True)
+    text = {name: rows[name].fillna("").astype(str).astype(object) if name in rows else "" for name in _TEXT}
+    numbers = {name: pd.to_numeric(rows[name]) if name in rows else float("nan") for name in _NUMBERS}
+    return rows.assign(**text, **numbers, failed=rows["failed"].fillna(True).astype(bool))

@@ -1,0 +1,82 @@
+"""One row of a sweep's table: its columns, and how a reconstruction becomes one."""
+
+from dataclasses import asdict, fields
+from typing import Any
+
+import pyarrow as pa
+
+from initfree.benchmark.data import Data
+from initfree.benchmark.jobs import Job
+from initfree.metrics import Metrics, evaluate_models
+from initfree.model import MetricModel
+from initfree.result import StageReport
+
+Frame = Any
+"""a pandas.DataFrame: its own annotations make of most expressions a union that nothing accepts"""
+FAILED_AUC = 20.0
+FAILED_RMSE = 30.0
+
+_METRICS = [field.name for field in fields(Metrics) if field.name != "cameras"]
+_COUNTS = {"cameras_recovered", "landmarks_compared"}
+SECONDS = ("seconds_ose", "seconds_refine", "seconds_upgrade", "seconds_adjust", "seconds_total")
+"""the only columns that differ between two runs of a job"""
+
+SCHEMA = pa.schema(
+    [(name, pa.string()) for name in ("key", "job", "method", "set")]
+    + [("seed", pa.int64()), ("min_obs", pa.int64())]
+    + [(name, pa.float64()) for name in ("noise", "outliers", "merged")]
+    + [(name, pa.string()) for name in ("formulation", "init", "loss", "rotations", "upgrade")]
+    + [(name, pa.float64()) for name in ("cameras", "landmarks", "observations")]
+    + [(name, pa.float64()) for name in _METRICS]
+    + [("scene_scale", pa.float64()), ("failed", pa.bool_())]
+    + [(name, pa.float64()) for name in ("ose_residual", "ose_cost", "ose_iterations", "ose_pixels")]
+    + [(name, pa.float64()) for name in ("refine_residual", "refine_iterations", "euclidean_cost")]
+    + [("accepted", pa.bool_()), ("reason", pa.string())]
+    + [(name, pa.float64()) for name in SECONDS]
+    + [("error", pa.string())]
+)
+
+
+def row(job: Job, upgrade: str, data: Data | None = None, error: str = "", **columns: Any) -> dict[str, Any]:
+    """A row with the job's configuration and whatever else is known; it counts as failed until `scored` says otherwise."""
+    spec = job.data
+    start: dict[str, Any] = {name: "" if field_is_text(name) else None for name in SCHEMA.names}
+    start |= {
+        "key": job.row_key(upgrade), "job": job.key, "method": job.method, "set": spec.set, "seed": spec.seed,
+        "min_obs": spec.min_obs, **asdict(spec.condition), "formulation": job.formulation, "init": job.init,
+        "loss": job.loss, "rotations": job.rotations, "upgrade": upgrade, "failed": True, "error": error,
+    }  # fmt: skip
+    if data is not None:
+        tracks = data.problem.tracks
+        start |= {"cameras": len(data.truth.names), "landmarks": tracks.landmarks, "observations": tracks.observations}
+        start["scene_scale"] = data.scene_scale
+    return start | columns
+
+
+def field_is_text(name: str) -> bool:
+    return pa.types.is_string(SCHEMA.field(name).type)
+
+
+def scored(model: MetricModel, data: Data) -> dict[str, Any]:
+    """The paper's metrics, and whether the run failed by the paper's definition."""
+    metrics = evaluate_models(model, data.truth)
+    # NaN, where no landmark could be compared, is no success.
+    good = (
+        metrics.rotation_auc20 >= FAILED_AUC
+        and metrics.translation_auc20 >= FAILED_AUC
+        and metrics.landmark_rmse <= FAILED_RMSE
+    )
+    return {name: getattr(metrics, name) for name in _METRICS} | {"failed": not good}
+
+
+def stage_columns(ose: StageReport, refinement: StageReport | None) -> dict[str, Any]:
+    """Figures of the projective stages, the same in every row of a job."""
+    columns = {
+        "ose_residual": ose.mean_residual,
+        "ose_cost": ose.cost,
+        "ose_iterations": ose.iterations,
+        "ose_pixels": ose.mean_pixels,
+    }
+    if refinement is not None:
+        columns |= {"refine_residual": refinement.mean_residual, "refine_iterations": refinement.iterations}
+    return columns

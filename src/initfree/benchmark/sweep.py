@@ -1,0 +1,245 @@
+"""The driver: sends the missing jobs of a sweep to Dask's workers and keeps what comes back."""
+
+import logging
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from dask import config as dask_config
+from distributed import Client, Future, LocalCluster, as_completed
+
+from initfree.benchmark.config import SweepConfig
+from initfree.benchmark.data import Place
+from initfree.benchmark.jobs import DataSpec, Job, expand
+from initfree.benchmark.pictures import picture_of_set, set_name
+from initfree.benchmark.presets import as_table, parse
+from initfree.benchmark.sources import generator_config
+from initfree.benchmark.store import Store
+from initfree.benchmark.worker import Parcel, failures, import_modules, run_job
+from initfree.errors import InputError
+
+_ONE_THREAD = {
+    name: "1"
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "BLIS_NUM_THREADS", "NUMBA_NUM_THREADS")
+}
+_LIBRARIES = ("initfree", "numpy", "scipy", "numba", "pycolmap", "dask", "pyarrow")
+_AHEAD = 8
+"""jobs a worker that wait at the scheduler: enough to keep it busy, few enough that a sweep of any size starts at once"""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a sweep is."""
+
+    jobs: int
+    done: int
+    """jobs whose rows are all there, those of earlier starts included"""
+    failed_rows: int
+    """of this start: rows that failed by the paper's definition"""
+    errors: int
+    """of this start: rows with an error, among the failed"""
+    last: str = ""
+
+
+OnProgress = Callable[[Progress], None]
+
+
+def run(
+    config: SweepConfig,
+    output: Path | str,
+    *,
+    scheduler: str | None = None,
+    workers: int | None = None,
+    data: Path | None = None,
+    search: tuple[str, ...] = (),
+    on_progress: OnProgress | None = None,
+) -> Store:
+    """Run what of the sweep is not yet in `output`.
+
+    Without a `scheduler` (tcp://...) a local cluster is started: `workers` processes, by default one a core. `data` holds
+    BAL files; `search` are directories in which the sweep's imports are looked for.
+    """
+    if workers is not None and workers < 1:
+        raise InputError(f"--workers is {workers}; expected at least 1")
+    import_modules(config.imports, search)
+    jobs = expand(config, data)
+    store = Store(output)
+    with ExitStack() as stack:
+        # A cluster that does not answer should not leave a directory behind.
+        client = None if scheduler is None else stack.enter_context(_remote(scheduler))
+        store.create()
+        have = store.keys()
+        missing = [job for job in jobs if not have.issuperset(job.row_keys)]
+        specs = {set_name(job.data): job.data for job in reversed(jobs)}
+        pictures = [spec for name, spec in reversed(specs.items()) if not store.has_set(name)]
+        files = None if data is None else data.resolve()
+        note = _start(store, config, jobs, missing, {"data": files and str(files), "search": search})
+        if missing or pictures:
+            cache = store.cache.resolve() if client is None else Path(tempfile.gettempdir(), "initfree-datasets")
+            place = Place(cache, files, _files(config), search)
+            client = client or stack.enter_context(_local(workers))
+            _drive(client, store, jobs, missing, pictures, place, on_progress or (lambda progress: None))
+    note["finished"] = _now()
+    _finish(store, note)
+    return store
+
+
+def _drive(
+    client: Client,
+    store: Store,
+    jobs: list[Job],
+    missing: list[Job],
+    pictures: list[DataSpec],
+    place: Place,
+    on_progress: OnProgress,
+) -> None:
+    have, first_seed = store.keys(), _first_seeds(jobs)
+    ahead = _AHEAD * max(1, len(client.scheduler_info()["workers"]))
+    waiting = _tasks(client, missing, pictures, place, first_seed)
+    task_of: dict[Any, Job | DataSpec] = {}
+    finished: Any = as_completed(with_results=True, raise_errors=False)
+
+    def submit() -> None:
+        while len(task_of) < ahead:
+            task = next(waiting, None)
+            if task is None:
+                return
+            future, what = task
+            task_of[future.key] = what
+            finished.add(future)
+
+    done, failed, errors = len(jobs) - len(missing), 0, 0
+    on_progress(Progress(len(jobs), done, 0, 0))
+    submit()
+    for future, result in finished:
+        what = task_of.pop(future.key)
+        if isinstance(what, Job):
+            parcel = result if isinstance(result, Parcel) else Parcel(what.key, failures(what, _lost(future)))
+            rows = [row for row in parcel.rows if row["key"] not in have]
+            store.add(Parcel(parcel.job, rows, parcel.history, parcel.reconstruction))
+            done += 1
+            failed += sum(row["failed"] for row in rows)
+            errors += sum(bool(row["error"]) for row in rows)
+            on_progress(Progress(len(jobs), done, failed, errors, str(what)))
+        elif isinstance(result, tuple) and result[1] is not None:
+            store.add_set(*result)
+        submit()
+
+
+def _tasks(
+    client: Client, missing: list[Job], pictures: list[DataSpec], place: Place, first_seed: dict[str, int]
+) -> Iterator[tuple[Future, Job | DataSpec]]:
+    """Submitted one at a time, when they are asked for; the picture of a set just before its first job."""
+    pending = {set_name(spec): spec for spec in pictures}
+    for job in missing:
+        spec = pending.pop(set_name(job.data), None)
+        if spec is not None:
+            yield client.submit(picture_of_set, spec, place, pure=False), spec
+        yield client.submit(run_job, job, place, job.data.seed == first_seed[job.data.set], pure=False), job
+    for spec in pending.values():
+        yield client.submit(picture_of_set, spec, place, pure=False), spec
+
+
+def _first_seeds(jobs: list[Job]) -> dict[str, int]:
+    seeds: dict[str, int] = {}
+    for job in jobs:
+        seeds.setdefault(job.data.set, job.data.seed)
+    return seeds
+
+
+def _lost(future: Any) -> BaseException:
+    """Why a job has no result: its worker died again and again, or its result could not be sent."""
+    return future.exception() or RuntimeError("the job was cancelled")
+
+
+@contextmanager
+def _remote(scheduler: str) -> Iterator[Client]:
+    """A client of a cluster that is there."""
+    try:
+        client = Client(scheduler, timeout=10)
+    except (OSError, ValueError) as error:
+        raise InputError(f"no Dask scheduler answers at {scheduler}: {' '.join(str(error).split())}") from error
+    with client:
+        yield client
+
+
+@contextmanager
+def _local(workers: int | None) -> Iterator[Client]:
+    """A client of a cluster of our own, of single-threaded processes."""
+    # Set here too: workers are started with this process's environment, before their own is applied.
+    for name, value in _ONE_THREAD.items():
+        os.environ.setdefault(name, value)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    # Any free port for Dask's own pages, so that two sweeps do not meet at one.
+    options: Any = {"processes": True, "threads_per_worker": 1, "dashboard_address": ":0", "env": _ONE_THREAD}
+    with (
+        # Memory is the user's to watch: a worker that Dask ends for it would take its job along.
+        dask_config.set({"distributed.worker.memory.terminate": False}),
+        LocalCluster(n_workers=workers or cores, silence_logs=logging.ERROR, **options) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def _files(config: SweepConfig) -> tuple[tuple[str, str], ...]:
+    """TOML files of the sets that are no presets, for workers whose directory is another."""
+    if config.source == "bal":
+        return ()
+    files = [one for one in config.sets if Path(one.name).is_file()]
+    return tuple((generator_config(one, False).name, str(Path(one.name).resolve())) for one in files)
+
+
+def missing_jobs(store: Store) -> list[Job]:
+    """Jobs of the sweep's latest configuration that are not in its directory."""
+    about = store.about()
+    config = parse(about["config"], str(store.directory))
+    import_modules(config.imports, tuple(about.get("search", ())))
+    have = store.keys()
+    jobs = expand(config, Path(about["data"]) if about.get("data") else None)
+    return [job for job in jobs if not have.issuperset(job.row_keys)]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _start(store: Store, config: SweepConfig, jobs: list[Job], missing: list[Job], places: dict[str, Any]) -> dict[str, Any]:
+    """Note the start in sweep.json; the configuration there is that of the latest."""
+    about = store.about()
+    note = {
+        "started": _now(),
+        "finished": None,
+        "missing": len(missing),
+        "cores": os.cpu_count(),
+        "platform": platform.platform(),
+        "python": sys.version.split()[0],
+        "versions": {library: version(library) for library in _LIBRARIES},
+    }
+    about |= {
+        "name": config.name,
+        "config": as_table(config),
+        **places,
+        "jobs": len(jobs),
+        "rows": sum(len(job.upgrades) for job in jobs),
+        "cores": os.cpu_count(),
+        "started": about.get("started") or note["started"],
+        "finished": None,
+        "starts": [*about.get("starts", []), note],
+    }
+    store.describe(about)
+    return note
+
+
+def _finish(store: Store, note: dict[str, Any]) -> None:
+    about = store.about()
+    about["starts"][-1] = note
+    about["finished"] = note["finished"]
+    store.describe(about)

@@ -1,0 +1,80 @@
+"""What a worker does: one job, from its observations to what is kept of it."""
+
+import gzip
+import importlib
+import json
+import sys
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from initfree.benchmark.config import SolverConfig
+from initfree.benchmark.data import Data, Place, load_data
+from initfree.benchmark.jobs import ADJUSTED, PIPELINE, DataSpec, Job
+from initfree.benchmark.methods import METHODS
+from initfree.benchmark.pictures import reconstruction
+from initfree.benchmark.pipeline_run import one_line, pipeline
+from initfree.benchmark.rows import row
+from initfree.errors import InputError
+from initfree.pipeline import blas_threads
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """An outcome as files."""
+
+    job: str
+    rows: list[dict[str, Any]]
+    history: bytes | None = None
+    reconstruction: bytes | None = None
+
+
+def run_job(job: Job, place: Place, pictures: bool) -> Parcel:
+    """Never raises: what goes wrong in a job is in its rows."""
+    data = None
+    try:
+        import_modules(job.imports, place.search)
+        data = load_data(job.data, place)
+        with blas_threads(data.problem):
+            _warm(job.method, job.formulation, job.loss, job.data, place)
+            outcome = METHODS[job.method](job, data, place)
+        history = gzip.compress(json.dumps(outcome.history).encode(), mtime=0) if outcome.history else None
+        image = reconstruction(data, outcome.models) if pictures and outcome.models else None
+        return Parcel(job.key, outcome.rows, history, image)
+    except Exception as error:
+        return Parcel(job.key, failures(job, error, data))
+
+
+@cache
+def _warmed(method: str, formulation: str, loss: str) -> list[bool]:
+    return []
+
+
+def _warm(method: str, formulation: str, loss: str, spec: DataSpec, place: Place) -> None:
+    """Two steps of every stage before the first run of a kind in this process: machine code is made or read now, and the
+    times of the runs are those of the solver."""
+    once = _warmed(method, formulation, loss)
+    if once or method not in (PIPELINE, "auto", "oracle"):
+        return
+    once.append(True)
+    short = SolverConfig(max_iterations=2)
+    # Upgrades have no compiled code; what the refined one imports takes as long as it does.
+    importlib.import_module("scipy.optimize")
+    upgrades = ("before",) if method == PIPELINE else (ADJUSTED,)
+    job = Job(spec, PIPELINE, formulation or "pose", "spectral", loss or "none", "truth", short, upgrades)
+    pipeline(job, load_data(spec, place), place)
+
+
+def failures(job: Job, error: BaseException, data: Data | None = None) -> list[dict[str, Any]]:
+    """The rows of a job that raised."""
+    return [row(job, upgrade, data, one_line(error)) for upgrade in job.upgrades]
+
+
+def import_modules(names: tuple[str, ...], search: tuple[str, ...]) -> None:
+    """Modules that register formulations."""
+    sys.path.extend(path for path in search if path not in sys.path)
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise InputError(f"cannot import {name}, which the sweep's imports name: {error}") from error

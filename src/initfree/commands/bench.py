@@ -1,0 +1,108 @@
+"""`initfree bench`: the sweep, how far it is, and what came out."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from initfree.commands.report import report
+from initfree.errors import InputError
+
+
+def run(
+    config: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PRESET_OR_CONFIG.toml")],
+    /,
+    output: Path,
+    scheduler: str | None = None,
+    workers: int | None = None,
+    data: Path | None = None,
+) -> int:
+    """Run a sweep, or what is missing of it: stop it at any time and start it again.
+
+    Args:
+        config: smoke, paper, thin, init-study, attribution, bal, or a TOML file like theirs.
+        output: Directory of the sweep; rows that are there are not run again.
+        scheduler: Address of a Dask scheduler (tcp://...); by default a local cluster is started.
+        workers: Processes of the local cluster; by default one a core.
+        data: BAL file or a directory of them (source = "bal"); by default in INITFREE_DATA.
+    """
+    from initfree.benchmark import load
+    from initfree.benchmark import run as run_sweep
+    from initfree.benchmark.presets import find
+    from initfree.commands.progress import SweepProgress
+
+    sweep = load(config)
+    search = (str(find(config).resolve().parent),) if sweep.imports else ()
+    with SweepProgress(Console(stderr=True)) as progress:
+        run_sweep(sweep, output, scheduler=scheduler, workers=workers, data=data, search=search, on_progress=progress)
+    return status(output)
+
+
+def status(directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")], /) -> int:
+    """Say how far a sweep is: runs done and missing, failures and errors, set by set.
+
+    Args:
+        directory: Output of `initfree bench run`.
+    """
+    from initfree.benchmark import Store
+    from initfree.benchmark.sweep import missing_jobs
+
+    store = Store.existing(directory)
+    about, rows = store.about(), store.rows()
+    missing = missing_jobs(store)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("set")
+    for column in ("rows", "failed", "errors"):
+        table.add_column(column, justify="right")
+    for name, part in rows.groupby("set"):
+        table.add_row(str(name), str(len(part)), str(int(part["failed"].sum())), str(int((part["error"] != "").sum())))
+    console = Console(highlight=False)
+    console.print(table)
+    done = f"{len(missing)} of {about['jobs']} runs missing" if missing else f"all {about['jobs']} runs done"
+    console.print(f"{directory}: sweep {about['name']}, {len(rows)} rows, {done}", soft_wrap=True)
+    for error, count in rows.loc[rows["error"] != "", "error"].value_counts().head(5).items():
+        console.print(f"{count} rows: {error}", soft_wrap=True, markup=False)
+    return 0
+
+
+def export(
+    directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")],
+    /,
+    format: Literal["csv", "latex"] = "csv",
+    output: Path | None = None,
+) -> int:
+    """Write a sweep's rows and their summary as files for other programs.
+
+    Args:
+        directory: Output of `initfree bench run`.
+        format: csv: rows.csv and summary.csv; latex: summary.tex.
+        output: Directory to write into; by default DIR/export.
+    """
+    from initfree.benchmark import Store
+    from initfree.benchmark.summary import latex, summary
+    from initfree.io.staged import staged_directory
+
+    rows = Store.existing(directory).rows()
+    if rows.empty:
+        raise InputError(f"{directory} has no rows yet; run `initfree bench run` first")
+    output = output or directory / "export"
+    with staged_directory(output) as staging:
+        if format == "csv":
+            rows.to_csv(staging / "rows.csv", index=False)
+            summary(rows).to_csv(staging / "summary.csv", index=False)
+        else:
+            (staging / "summary.tex").write_text(latex(summary(rows)), encoding="utf-8")
+    names = "rows.csv and summary.csv" if format == "csv" else "summary.tex"
+    Console(highlight=False).print(f"written: {names} in {output}", soft_wrap=True)
+    return 0
+
+
+COMMANDS: dict[str, Any] = {"run": run, "status": status, "report": report, "export": export}
+"""sub-commands of `initfree bench`, by name"""
+
+
+def bench() -> int:
+    """Many runs on generated and real data: run a sweep, look at it, export it (`initfree bench --help`)."""
+    raise InputError(f"what of bench? Expected one of {', '.join(COMMANDS)}")

@@ -1,0 +1,30 @@
+"""`initfree bench report`: a sweep as a page to read."""
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+
+def report(
+    directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")],
+    /,
+    output: Path | None = None,
+    markdown: Path | None = None,
+) -> int:
+    """Write the report on a sweep: one self-contained page, and every table as CSV and LaTeX.
+
+    Args:
+        directory: Output of `initfree bench run`, finished or not.
+        output: Directory to write into; by default DIR/report.
+        markdown: File whose section on this sweep is written anew, such as benchmarks/RESULTS.md.
+    """
+    from initfree.benchmark.report import write_report
+
+    console = Console(highlight=False, stderr=True)
+    with console.status("reading rows, making tables and figures"):
+        page = write_report(directory, output, markdown)
+    written = f"written: {page}, tables in {page.parent / 'tables'}" + (f", summary in {markdown}" if markdown else "")
+    Console(highlight=False).print(written, soft_wrap=True)
+    return 0

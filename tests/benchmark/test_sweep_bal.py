@@ -1,0 +1,54 @@
+"""BAL problems in a sweep: the truth is BAL's own optimum, and a start at it stays there."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from models import to_bal
+from synthetic import ring
+from tiny_sweeps import sweep
+
+from initfree.benchmark.config import Condition
+from initfree.benchmark.data import PAPER_SCALE, Place, load_data
+from initfree.benchmark.jobs import expand
+from initfree.benchmark.worker import run_job
+from initfree.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("bal")
+    scene = ring(14, 150, noise=0.3, keep=0.7, min_observations=3)
+    (place / f"ring-problem-14-{scene.tracks.landmarks}-pre.txt").write_text(to_bal(scene))
+    return place
+
+
+def test_bal_rows(folder: Path):
+    config = sweep(
+        source="bal", sets=(), inits=("truth",), methods=("oracle",), upgrades=("linear1997", "calibrated"), min_obs=(3, 5)
+    )  # fmt: skip
+    jobs = expand(config, folder)
+    assert {job.data.set for job in jobs} == {"ring-14"}
+    rows = [row for job in jobs for row in run_job(job, Place(folder / "cache", folder), True).rows]
+    assert not any(row["error"] for row in rows)
+    good = [row for row in rows if row["upgrade"] != "linear1997"]
+    assert len(good) == 2 * 2
+    assert all(row["rotation_auc20"] > 95.0 and not row["failed"] for row in good)
+    by_density = [next(row["landmarks"] for row in rows if row["min_obs"] == least) for least in (3, 5)]
+    assert by_density[0] > by_density[1]
+
+
+def test_bal_truth_is_the_optimum_at_the_papers_scale(folder: Path):
+    spec = expand(sweep(source="bal", sets=()), folder)[0].data
+    data = load_data(spec, Place(folder / "cache", folder))
+    assert data.scene_scale == pytest.approx(PAPER_SCALE)
+    # Focal lengths in normalised units: 500 px for all.
+    pixels = data.problem.observations.pixels[0, 0]
+    assert np.median(data.truth_metric.focal) * pixels == pytest.approx(500.0, rel=0.05)
+
+
+def test_bal_has_no_conditions_and_no_mappers(folder: Path):
+    with pytest.raises(InputError, match="as they are"):
+        expand(sweep(source="bal", sets=(), conditions=(Condition(noise=1.0),)), folder)
+    with pytest.raises(InputError, match="colmap-global is not run on BAL"):
+        expand(sweep(source="bal", sets=(), methods=("auto", "colmap-global")), folder)

@@ -1,0 +1,102 @@
+"""`initfree bench`: status, export and what they say about bad input."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from tiny_sweeps import sweep
+
+from initfree.benchmark import Store
+from initfree.benchmark.data import Place
+from initfree.benchmark.jobs import expand
+from initfree.benchmark.presets import as_table
+from initfree.benchmark.summary import latex, summary
+from initfree.benchmark.worker import run_job
+from initfree.cli import main
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sweep with a row of each kind, half done."""
+    config = sweep(formulations=("pose", "rose"), inits=("spectral",), min_obs=(3, 9), upgrades=("linear1997", "calibrated"))
+    store = Store(tmp_path_factory.mktemp("sweep") / "half done")
+    store.create()
+    jobs = expand(config)
+    about = {"name": "tiny", "config": as_table(config), "jobs": len(jobs), "rows": 8, "finished": None}
+    store.describe(about)
+    for job in jobs[:3]:
+        store.add(run_job(job, Place(store.cache), False))
+    return store.directory
+
+
+def _run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["bench", *arguments])
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def test_status_says_what_is_missing_and_what_went_wrong(directory: Path, capsys: pytest.CaptureFixture[str]):
+    assert _run("status", str(directory)) == 0
+    said = capsys.readouterr().out
+    assert "6 rows, 1 of 4 runs missing" in said
+    assert "2 rows:" in said
+    assert "at least 9 observations" in said
+
+
+def test_export_csv_has_every_row(directory: Path, tmp_path: Path):
+    assert _run("export", str(directory), "--output", str(tmp_path / "out")) == 0
+    rows = Store(directory).rows()
+    read = pd.read_csv(tmp_path / "out" / "rows.csv", keep_default_na=False, na_values=[""])
+    assert list(read["key"]) == list(rows["key"])
+    assert read["rotation_auc20"].to_numpy() == pytest.approx(rows["rotation_auc20"].to_numpy(), nan_ok=True, abs=0.0)
+    table = pd.read_csv(tmp_path / "out" / "summary.csv")
+    assert table["runs"].sum() == 6
+    assert table["errors"].sum() == 2
+
+
+def test_export_latex_is_a_table(directory: Path):
+    assert _run("export", str(directory), "--format", "latex") == 0
+    text = (directory / "export" / "summary.tex").read_text()
+    assert text == latex(summary(Store(directory).rows()))
+    assert text.count(r"\\") == 1 + len(summary(Store(directory).rows()))
+    assert r"failed \%" in text
+
+
+def test_errors_count_as_zero_in_the_summary(directory: Path):
+    table = summary(Store(directory).rows()).set_index(["formulation", "upgrade"])
+    assert table.loc[("pose", "calibrated"), "Rot. A20"] == pytest.approx(50.0, abs=1.0)
+    assert table.loc[("pose", "calibrated"), "failed %"] == 50.0
+    assert table.loc[("pose", "calibrated"), "errors"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["status", "nowhere"], "holds no sweep"),
+        (["export", "nowhere"], "holds no sweep"),
+        (["run", "no-such-preset", "--output", "out"], "no preset or file no-such-preset"),
+        (["run", "smoke", "--output", "out", "--workers", "0"], "--workers is 0"),
+        (["run", "smoke", "--output", "file"], "cannot write to output"),
+        (["run", "bal", "--output", "out", "--data", "nowhere"], "does not exist"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_code_2(
+    arguments: list[str], complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    assert _run(*arguments) == 2
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert "Traceback" not in said
+    assert not Path("out").exists()
+
+
+def test_a_broken_part_is_named(directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    store = Store(tmp_path)
+    store.create()
+    store.describe(Store(directory).about())
+    (tmp_path / "rows" / "part-000000-x.parquet").write_bytes(b"PAR1")
+    assert _run("status", str(tmp_path)) == 2
+    assert "part-000000-x.parquet cannot be read" in capsys.readouterr().err

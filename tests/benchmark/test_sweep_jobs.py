@@ -1,0 +1,120 @@
+"""What a sweep's configuration expands to, and the keys of its runs."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tiny_sweeps import RING, TINY, sweep
+
+from initfree.benchmark import SetConfig, load, presets
+from initfree.benchmark.config import UPGRADES, Condition
+from initfree.benchmark.jobs import PIPELINE, expand
+from initfree.benchmark.presets import as_table, parse
+from initfree.errors import InputError
+
+
+def test_expansion_is_the_product_and_rotations_belong_to_pose_rot():
+    config = sweep(
+        formulations=("pose", "pose-rot"), inits=("normal", "spectral"), losses=("none", "cauchy"), min_obs=(3, 6),
+        rotations=("truth", "estimated"), seeds=(0, 1, 2), methods=("auto", "oracle"),
+    )  # fmt: skip
+    jobs = expand(config)
+    runs = [job for job in jobs if job.method == PIPELINE]
+    assert len(runs) == 2 * 3 * (1 + 2) * 2 * 2
+    assert len(jobs) - len(runs) == 2 * 3 * 2
+    assert {job.rotations for job in runs if job.formulation == "pose"} == {""}
+    assert {job.rotations for job in runs if job.formulation == "pose-rot"} == {"truth", "estimated"}
+    assert all(job.upgrades == UPGRADES for job in runs)
+    keys = [key for job in jobs for key in job.row_keys]
+    assert len(set(keys)) == len(keys)
+
+
+def test_sets_override_the_sweep():
+    one = replace(RING, min_obs=(4,), seeds=(7,), formulations=("rose",), inits=("spectral",), methods=())
+    jobs = expand(sweep(sets=(one,), methods=("oracle",)))
+    assert [(j.data.min_obs, j.data.seed, j.formulation, j.init) for j in jobs] == [(4, 7, "rose", "spectral")]
+
+
+def test_keys_are_the_same_in_another_process_and_directory(tmp_path: Path):
+    file = tmp_path / "tiny.toml"
+    file.write_text(TINY)
+    code = "import sys; from initfree.benchmark import load; from initfree.benchmark.jobs import expand;"
+    code += "print(*[k for j in expand(load(sys.argv[1])) for k in j.row_keys])"
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    output = subprocess.run([sys.executable, "-c", code, str(file)], cwd=other, check=True, capture_output=True, text=True)
+    assert output.stdout.split() == [key for job in expand(load(file)) for key in job.row_keys]
+
+
+def test_keys_tell_everything_apart_that_decides_the_outcome():
+    base = expand(sweep())[0]
+    changed = [
+        sweep(solver=replace(sweep().solver, alpha=0.1)), sweep(seeds=(1,)), sweep(min_obs=(4,)),
+        sweep(conditions=(Condition(noise=0.5),)), sweep(sets=(replace(RING, points=81),)), sweep(shuffle=True),
+        sweep(losses=("cauchy",)), sweep(inits=("spectral",)), sweep(sets=(replace(RING, densification="generate"),)),
+    ]  # fmt: skip
+    keys = [base.key, *(expand(config)[0].key for config in changed)]
+    assert len(set(keys)) == len(keys)
+    # More upgrades are more rows of the same job; a description decides nothing.
+    more = expand(sweep(upgrades=("before",), adjust=True, description="another"))[0]
+    assert more.key == base.key
+    assert more.row_key("before") == base.row_key("before")
+
+
+def test_presets_expand_and_survive_a_round_trip(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("INITFREE_DATA", raising=False)
+    found = presets()
+    assert {"paper", "smoke", "thin", "init-study", "bal", "attribution"} <= set(found)
+    for name, config in found.items():
+        assert parse(as_table(config), name) == config
+        if config.source == "generated":
+            jobs = expand(config)
+            # Set 5 is real data, which this machine does not claim to have.
+            assert "set5" not in {job.data.set for job in jobs}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("sets = []", "no sets"),
+        ('sets = ["set99"]', "set99"),
+        ('sets = ["set2"]\nformulations = ["pOSE"]', "unknown formulation 'pOSE'"),
+        ('sets = ["set2"]\ninits = ["circle"]', "unknown init 'circle'"),
+        ('sets = ["set2"]\nlosses = ["huber"]', "losses.0"),
+        ('sets = ["set2"]\nmin_obs = [1]', "min_obs.0"),
+        ('sets = ["set2"]\nupgrade = ["linear"]', "upgrade"),
+        ('sets = [{ name = "set2", cameras = 1 }]', "cameras"),
+        ('sets = ["set2"]\nimports = ["no_such_module"]', "no_such_module"),
+        ('sets = ["set2"]\n[solver]\nalpha = 2.0', "solver.alpha"),
+        ("sets = [", "not a TOML file"),
+        ('source = "bal"\nmethods = ["colmap-global"]', "not run on BAL"),
+    ],
+)
+def test_bad_configurations_are_refused_in_one_sentence(tmp_path: Path, text: str, complaint: str):
+    from initfree.benchmark import run
+
+    file = tmp_path / "bad.toml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=complaint):
+        run(load(file), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_bal_files_are_found_by_name(tmp_path: Path):
+    from initfree.benchmark.sources import bal_problems
+
+    for name in ("ladybug-problem-49-7776-pre.txt.bz2", "notes.md", "README.txt"):
+        (tmp_path / name).touch()
+    folder = tmp_path / "venice"
+    folder.mkdir()
+    (folder / "problem-52-64053-pre.txt.bz2").touch()
+    assert list(bal_problems(tmp_path)) == ["ladybug-49"]
+    assert list(bal_problems(folder)) == ["venice-52"]
+    config = sweep(source="bal", sets=(SetConfig("ladybug-49"),))
+    assert [job.data.set for job in expand(config, tmp_path)] == ["ladybug-49"]
+    with pytest.raises(InputError, match="no BAL problem venice-1"):
+        expand(sweep(source="bal", sets=(SetConfig("venice-1"),)), tmp_path)
+    with pytest.raises(InputError, match="does not exist"):
+        bal_problems(tmp_path / "nowhere")

@@ -170,7 +170,8 @@ def _first_seeds(jobs: list[Job]) -> dict[str, int]:
 
 def _lost(future: Future) -> BaseException:
     """Why a job has no result, in words that are the same each time."""
-    error = future.exception()
+    # Dask's annotation is that of an asynchronous client too.
+    error: Any = future.exception()
     if isinstance(error, KilledWorker):
         return InputError("every worker that ran this job died of it")
     return error or RuntimeError("the job was cancelled")

@@ -5,6 +5,7 @@ import os
 import platform
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dask import config as dask_config
-from distributed import Client, Future, LocalCluster, as_completed
+from distributed import Client, Future, KilledWorker, LocalCluster, as_completed
 
 from initfree.benchmark.config import SweepConfig
 from initfree.benchmark.data import Place
@@ -31,6 +32,12 @@ _ONE_THREAD = {
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "BLIS_NUM_THREADS", "NUMBA_NUM_THREADS")
 }
 _LIBRARIES = ("initfree", "numpy", "scipy", "numba", "pycolmap", "dask", "pyarrow")
+_DASK = {
+    # Memory is the user's to watch: a worker that Dask ends for it would take its job along.
+    "distributed.worker.memory.terminate": False,
+    # Two workers that died with a job make it a suspect; Dask's four would take a minute each.
+    "distributed.scheduler.allowed-failures": 1,
+}
 _AHEAD = 8
 """jobs a worker that wait at the scheduler: enough to keep it busy, few enough that a sweep of any size starts at once"""
 
@@ -103,49 +110,55 @@ def _drive(
 ) -> None:
     have, first_seed = store.keys(), _first_seeds(jobs)
     ahead = _AHEAD * max(1, len(client.scheduler_info()["workers"]))
-    waiting = _tasks(client, missing, pictures, place, first_seed)
-    task_of: dict[Any, Job | DataSpec] = {}
+    waiting, suspects = deque(_tasks(missing, pictures)), deque[Job]()
+    under_way: dict[Any, tuple[Job | DataSpec, bool]] = {}
     finished: Any = as_completed(with_results=True, raise_errors=False)
 
-    def submit() -> None:
-        while len(task_of) < ahead:
-            task = next(waiting, None)
-            if task is None:
-                return
-            future, what = task
-            task_of[future.key] = what
-            finished.add(future)
+    def submit(task: Job | DataSpec, alone: bool = False) -> None:
+        if isinstance(task, Job):
+            future = client.submit(run_job, task, place, task.data.seed == first_seed[task.data.set], pure=False)
+        else:
+            future = client.submit(picture_of_set, task, place, pure=False)
+        under_way[future.key] = task, alone
+        finished.add(future)
+
+    def keep_busy() -> None:
+        while waiting and len(under_way) < ahead:
+            submit(waiting.popleft())
+        if suspects and not under_way:
+            submit(suspects.popleft(), alone=True)
 
     done, failed, errors = len(jobs) - len(missing), 0, 0
     on_progress(Progress(len(jobs), done, 0, 0))
-    submit()
+    keep_busy()
     for future, result in finished:
-        what = task_of.pop(future.key)
-        if isinstance(what, Job):
-            parcel = result if isinstance(result, Parcel) else Parcel(what.key, failures(what, _lost(future)))
+        task, alone = under_way.pop(future.key)
+        if isinstance(task, DataSpec):
+            if isinstance(result, tuple) and result[1] is not None:
+                store.add_set(*result)
+        elif not isinstance(result, Parcel) and not alone:
+            # Its worker died with all that it had, so any of them may be to blame: again, when nothing else runs.
+            suspects.append(task)
+        else:
+            parcel = result if isinstance(result, Parcel) else Parcel(task.key, failures(task, _lost(future)))
             rows = [row for row in parcel.rows if row["key"] not in have]
             store.add(Parcel(parcel.job, rows, parcel.history, parcel.reconstruction))
             done += 1
             failed += sum(row["failed"] for row in rows)
             errors += sum(bool(row["error"]) for row in rows)
-            on_progress(Progress(len(jobs), done, failed, errors, str(what)))
-        elif isinstance(result, tuple) and result[1] is not None:
-            store.add_set(*result)
-        submit()
+            on_progress(Progress(len(jobs), done, failed, errors, str(task)))
+        keep_busy()
 
 
-def _tasks(
-    client: Client, missing: list[Job], pictures: list[DataSpec], place: Place, first_seed: dict[str, int]
-) -> Iterator[tuple[Future, Job | DataSpec]]:
-    """Submitted one at a time, when they are asked for; the picture of a set just before its first job."""
+def _tasks(missing: list[Job], pictures: list[DataSpec]) -> Iterator[Job | DataSpec]:
+    """The picture of a set just before its first job."""
     pending = {set_name(spec): spec for spec in pictures}
     for job in missing:
         spec = pending.pop(set_name(job.data), None)
         if spec is not None:
-            yield client.submit(picture_of_set, spec, place, pure=False), spec
-        yield client.submit(run_job, job, place, job.data.seed == first_seed[job.data.set], pure=False), job
-    for spec in pending.values():
-        yield client.submit(picture_of_set, spec, place, pure=False), spec
+            yield spec
+        yield job
+    yield from pending.values()
 
 
 def _first_seeds(jobs: list[Job]) -> dict[str, int]:
@@ -155,9 +168,13 @@ def _first_seeds(jobs: list[Job]) -> dict[str, int]:
     return seeds
 
 
-def _lost(future: Any) -> BaseException:
-    """Why a job has no result: its worker died again and again, or its result could not be sent."""
-    return future.exception() or RuntimeError("the job was cancelled")
+def _lost(future: Future) -> BaseException:
+    """Why a job has no result, in words that are the same each time."""
+    # Dask's annotation is that of an asynchronous client too.
+    error: Any = future.exception()
+    if isinstance(error, KilledWorker):
+        return InputError("every worker that ran this job died of it")
+    return error or RuntimeError("the job was cancelled")
 
 
 @contextmanager
@@ -181,8 +198,7 @@ def _local(workers: int | None) -> Iterator[Client]:
     # Any free port for Dask's own pages, so that two sweeps do not meet at one.
     options: Any = {"processes": True, "threads_per_worker": 1, "dashboard_address": ":0", "env": _ONE_THREAD}
     with (
-        # Memory is the user's to watch: a worker that Dask ends for it would take its job along.
-        dask_config.set({"distributed.worker.memory.terminate": False}),
+        dask_config.set(_DASK),
         LocalCluster(n_workers=workers or cores, silence_logs=logging.ERROR, **options) as cluster,
         Client(cluster) as client,
     ):

@@ -4,6 +4,7 @@ import gzip
 import importlib
 import json
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -62,7 +63,9 @@ def _warm(method: str, formulation: str, loss: str, spec: DataSpec, place: Place
     importlib.import_module("scipy.optimize")
     upgrades = ("before",) if method == PIPELINE else (ADJUSTED,)
     job = Job(spec, PIPELINE, formulation or "pose", "spectral", loss or "none", "truth", short, upgrades)
-    pipeline(job, load_data(spec, place), place)
+    # What goes wrong here goes wrong again in the run itself, or has nothing to do with it.
+    with suppress(Exception):
+        pipeline(job, load_data(spec, place), place)
 
 
 def failures(job: Job, error: BaseException, data: Data | None = None) -> list[dict[str, Any]]:

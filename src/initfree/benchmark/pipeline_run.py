@@ -103,7 +103,7 @@ def _metric(
         began = time.perf_counter()
         metric, _ = adjust_euclidean(problem, config, metric, None)
         columns["seconds_adjust"] = time.perf_counter() - began
-        certificate = certify(problem.tracks, problem.names, problem.m, problem.pixels, metric)
+        certificate = certify(problem, metric)
         columns |= {"accepted": certificate.accepted, "reason": certificate.reason}
     return metric, columns
 

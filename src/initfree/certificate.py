@@ -17,7 +17,7 @@ from initfree.problem import Problem
 from initfree.upgrade.metric import Metric
 
 INLIER_PIXELS = 4.0
-MAX_NOISE = 1.5
+MAX_NOISE = 1.75
 """pixels: beyond it nothing tells a bent reconstruction from careless keypoints"""
 RADII = 3.5
 """an observation fits well within this many noise levels, and comes near within ten times that"""
@@ -29,7 +29,7 @@ DEVIATIONS = 2.0
 """a camera's purity may be below the least by this many standard deviations of a share of so many observations"""
 CLEAR_PURITY = 0.9
 MAX_UNEVENNESS = 1.6
-"""Verdicts with a camera significantly below the clear purity and this uneven are doubtful."""
+"""A reconstruction with a camera significantly below the clear purity and this uneven is doubtful."""
 MIN_SHARE = 0.6
 MIN_WORST_SHARE = 0.4
 MIN_CONSENSUS_SHARE = 0.3
@@ -50,7 +50,7 @@ class Certificate:
     accepted: bool
     reason: str
     doubtful: bool
-    """accepted, but some camera fits clearly worse than the others: worth another start"""
+    """not accepted only because some camera fits clearly worse than the others: the same from another start settles it"""
     failing: tuple[str, ...]
     """images that do not agree with the others"""
     noise: float
@@ -151,11 +151,15 @@ def certify(problem: Problem, metric: Metric) -> Certificate:
     if parallax < MIN_PARALLAX:
         reasons.append(f"the median landmark has a parallax of {parallax:.2g} degrees; expected at least {MIN_PARALLAX}")
     unclear = camera_purity < CLEAR_PURITY - DEVIATIONS * _deviation(CLEAR_PURITY, near)
+    doubtful = not reasons and unevenness > MAX_UNEVENNESS and bool(unclear.any())
+    if doubtful:
+        k = int(np.argmax(medians))
+        reasons.append(f"image {names[k]!r} fits {unevenness:.2g} times worse than the better images")
     worst = int(np.argmin(share))
     return Certificate(
         accepted=not reasons,
         reason="; ".join(reasons) or "the observations agree with every camera",
-        doubtful=not reasons and bool(unclear.any()) and unevenness > MAX_UNEVENNESS,
+        doubtful=doubtful,
         failing=tuple(names[k] for k in np.flatnonzero(failing)),
         noise=noise,
         radius=radius,

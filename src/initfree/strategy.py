@@ -58,10 +58,12 @@ def solve_auto(
             if attempt is None:
                 continue
             attempts.append(attempt)
-            certain = attempt.certificate.accepted and not attempt.certificate.doubtful
-            if certain or problem.baselines.reasons or _found_twice(problem, attempts):
+            if attempt.certificate.accepted or problem.baselines.reasons or _found_twice(problem, attempts):
                 break
-        best = min(attempts, key=lambda a: (not a.certificate.accepted, a.cost))
+        best = min(attempts, key=lambda a: (not (a.certificate.accepted or a.certificate.doubtful), a.cost))
+        if best.certificate.doubtful and _found_twice(problem, attempts):
+            reason = "the observations agree with every camera, and two starts found the same"
+            best = replace(best, certificate=replace(best.certificate, accepted=True, doubtful=False, reason=reason))
         return complete(best.result(problem, [a.report() for a in attempts]))
 
 

@@ -1,7 +1,7 @@
 """One start of the `auto` strategy, from its first cameras to its Euclidean end over all observations."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -11,6 +11,7 @@ from initfree import formulations
 from initfree.arrays import Array
 from initfree.certificate import Certificate, certify
 from initfree.config import SolveConfig
+from initfree.focal import with_focals
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.pipeline import (
     OnProgress,
@@ -24,7 +25,7 @@ from initfree.problem import Problem, restricted
 from initfree.refinement import Reprojection
 from initfree.repair import repair, repair_limits, robust_cost
 from initfree.result import Result, StageReport, StartReport
-from initfree.upgrade.metric import Metric
+from initfree.upgrade import Metric, Projective, upgrade
 from initfree.varpro import kernels
 
 WRONG_MATCHES = 0.02
@@ -43,6 +44,8 @@ class Start:
     rotations: RelativeRotations | None = None
     cameras: Array | None = None
     """first cameras (cameras, 3, 4) in place of the configured initialisation"""
+    focal: Array | None = None
+    """guessed focal lengths (cameras,): stage 1 sees calibrated rays, and its cameras are taken as metric"""
     patient: bool = True
     """if not, the start is put off where stage 1 already looks like wrong matches"""
 
@@ -89,22 +92,27 @@ def run_start(problem: Problem, start: Start, on_progress: OnProgress | None) ->
     def reporting(stage: str):
         return None if on_progress is None else partial(on_progress, f"{start.name}: {stage}")
 
-    P, X, report = minimise_ose(part, config, start.rotations, reporting("varpro"), start.cameras)
+    seen = part if start.focal is None else with_focals(part, start.focal)
+    P, X, report = minimise_ose(seen, config, start.rotations, reporting("varpro"), start.cameras)
     if not start.patient and np.quantile(reprojection_errors(part, P, X) / part.pixels.mean(axis=1), 0.8) > WRONG_MATCHES:
         return None
     stages = [report]
     if formulations.make(config.formulation, config.alpha).radial:
         P, X, report = refine_radial_cameras(part, config, P, X, reporting("radial"))
         stages.append(report)
-    if config.refine:
+    if config.refine and start.focal is None:
         P, X, report = refine_projective(part, config, P, X, reporting("refinement"))
         stages.append(report)
     if left is not None:
         everywhere = triangulate_projective(problem, P)
         everywhere[left] = X
         X = everywhere
-    upgraded, before, report = upgrade_metric(problem, config, P, X)
-    stages.append(report)
+    if start.focal is None:
+        upgraded, before, report = upgrade_metric(problem, config, P, X)
+        stages.append(report)
+    else:
+        upgraded = before = replace(upgrade("none", Projective(problem.tracks, P, X, True)), focal=start.focal)
+        P = P * np.stack([start.focal, start.focal, np.ones_like(start.focal)], axis=1)[:, :, None]
     metric, report = adjust_euclidean(problem, config, upgraded, reporting("adjustment"))
     stages.append(report)
     resecting = time.perf_counter()

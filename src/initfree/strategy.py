@@ -14,6 +14,7 @@ from initfree.completion import without_outliers
 from initfree.config import SolveConfig
 from initfree.errors import InputError
 from initfree.formulations.pose_rot import RelativeRotations
+from initfree.guessed import guessed_starts
 from initfree.pipeline import OnProgress, blas_threads
 from initfree.problem import Problem
 from initfree.result import Result
@@ -82,6 +83,8 @@ def _starts(
     first = Start(config.init, short, rotations=rotations)
     shared = np.tril(problem.tracks.covisibility, -1)
     votes = problem.calibrated and bool((shared >= MIN_MATCHES).any())
+    if not problem.calibrated:
+        yield from guessed_starts(problem, short, attempts)
     yield replace(first, patient=not votes)
     put_off = not attempts
     keep = None

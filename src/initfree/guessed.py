@@ -27,6 +27,8 @@ def guessed_starts(problem: Problem, config: SolveConfig, attempts: list[Attempt
     if rotations is None:
         return
     name = "guessed focal lengths"
-    yield Start(name, replace(config, formulation="pose-rot"), rotations=rotations, focal=focal)
+    # The rotations hold the cameras: neither a projective refinement nor an upgrade would bring them closer to metric ones.
+    held = replace(config, formulation="pose-rot", refine=False, upgrade="none")
+    yield Start(name, held, rotations=rotations, focal=focal)
     if attempts:
         yield Start(f"{name}, continued at alpha 0.002", replace(config, alpha=0.002), cameras=attempts[-1].P)

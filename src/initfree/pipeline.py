@@ -23,10 +23,9 @@ from initfree.initialization import initialize
 from initfree.losses import scale_from_median
 from initfree.problem import Problem
 from initfree.radial import refine_radial
-from initfree.refinement import ProjectiveRefinement, Reprojection
+from initfree.refinement import ProjectiveRefinement, Reprojection, reprojection_errors
 from initfree.result import Result, StageReport
 from initfree.upgrade import Metric, Projective, upgrade
-from initfree.varpro import kernels
 from initfree.varpro.levenberg_marquardt import Convergence, Iteration, LMConfig, OnIteration
 from initfree.varpro.variable_projection import VariableProjection
 
@@ -118,15 +117,9 @@ def minimise_ose(
     convergence = stage.minimise(LMConfig(config.max_iterations, config.tolerance), on_iteration)
     report = _report("varpro", convergence, stage.mean_residual, "normalised")
     if not formulation.radial:
-        report = replace(report, mean_pixels=mean_reprojection(problem, stage.P, stage.X))
+        error = reprojection_errors(problem.tracks, problem.m, problem.pixels, stage.P, stage.X)
+        report = replace(report, mean_pixels=float(np.mean(error)))
     return stage.P, stage.X, report
-
-
-def mean_reprojection(problem: Problem, P: Array, X: Array) -> float:
-    """Mean reprojection error of projective cameras in pixels."""
-    y = np.empty((problem.tracks.observations, 3))
-    kernels.project(problem.tracks.ptr, problem.tracks.cam, P, X, y)
-    return float(np.mean(np.sqrt(Reprojection(problem.m, problem.pixels).squared_residuals(y))))
 
 
 def refine_radial_cameras(

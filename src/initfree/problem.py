@@ -185,14 +185,14 @@ def without_repeats(image: Index, landmark_id: Index) -> NDArray[np.bool_]:
     return ~again
 
 
-def restricted(problem: Problem, keep: NDArray[np.bool_]) -> tuple[Problem, Index] | None:
+def restricted(problem: Problem, keep: NDArray[np.bool_], least: int = 3) -> tuple[Problem, Index] | None:
     """The problem with the observations `keep` alone, and which landmarks are left; the cameras are all the same.
 
-    Landmarks need three observations. None where a camera would have fewer than six, or the graph fall apart.
+    Landmarks need `least` observations. None where a camera would have fewer than six, or the graph fall apart.
     """
     t = problem.tracks
     seen = np.bincount(t.landmark[keep], minlength=t.landmarks)
-    kept = np.flatnonzero(keep & (seen >= 3)[t.landmark])
+    kept = np.flatnonzero(keep & (seen >= least)[t.landmark])
     left, landmark = np.unique(t.landmark[kept], return_inverse=True)
     cam = t.cam[kept]
     if len(kept) == 0 or np.bincount(cam, minlength=t.cameras).min() < MIN_CAMERA_OBSERVATIONS:

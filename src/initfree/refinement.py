@@ -52,6 +52,13 @@ class Reprojection:
         return Quadratic(S, y, g, c)
 
 
+def reprojection_errors(tracks: Tracks, m: Array, pixels: Array, P: Array, X: Array) -> Array:
+    """Of every observation, in pixels, for projective cameras and landmarks."""
+    y = np.empty((tracks.observations, 3))
+    kernels.project(tracks.ptr, tracks.cam, P, X, y)
+    return np.sqrt(Reprojection(m, pixels).squared_residuals(y))
+
+
 def _safe_depth(y: Array) -> Array:
     """y3 kept away from zero: a point on the principal plane has a huge residual, not an infinite one."""
     z = y[:, 2:]

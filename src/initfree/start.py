@@ -11,6 +11,7 @@ from initfree import formulations
 from initfree.arrays import Array
 from initfree.certificate import Certificate, certify
 from initfree.config import SolveConfig
+from initfree.euclidean import adjust
 from initfree.focal import with_focals
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.pipeline import (
@@ -22,11 +23,10 @@ from initfree.pipeline import (
     upgrade_metric,
 )
 from initfree.problem import Problem, restricted
-from initfree.refinement import Reprojection
+from initfree.refinement import reprojection_errors
 from initfree.repair import repair, repair_limits, robust_cost
 from initfree.result import Result, StageReport, StartReport
-from initfree.upgrade import Metric, Projective, upgrade
-from initfree.varpro import kernels
+from initfree.upgrade.metric import Metric
 
 WRONG_MATCHES = 0.02
 """80th percentile of stage 1's reprojection error, in normalised units, that good matches stay below (0.011 on generated,
@@ -45,7 +45,7 @@ class Start:
     cameras: Array | None = None
     """first cameras (cameras, 3, 4) in place of the configured initialisation"""
     focal: Array | None = None
-    """guessed focal lengths (cameras,): stage 1 sees calibrated rays, and its cameras are taken as metric"""
+    """guessed focal lengths (cameras,): all stages before the adjustment see calibrated rays"""
     patient: bool = True
     """if not, the start is put off where stage 1 already looks like wrong matches"""
 
@@ -84,7 +84,7 @@ def run_start(problem: Problem, start: Start, on_progress: OnProgress | None) ->
     began = time.perf_counter()
     config, part, left = start.config, problem, None
     if start.keep is not None:
-        found = restricted(problem, start.keep)
+        found = restricted(problem, start.keep, least=2)
         if found is None:
             return None
         part, left = found
@@ -92,44 +92,45 @@ def run_start(problem: Problem, start: Start, on_progress: OnProgress | None) ->
     def reporting(stage: str):
         return None if on_progress is None else partial(on_progress, f"{start.name}: {stage}")
 
-    seen = part if start.focal is None else with_focals(part, start.focal)
+    seen, whole = (p if start.focal is None else with_focals(p, start.focal) for p in (part, problem))
     P, X, report = minimise_ose(seen, config, start.rotations, reporting("varpro"), start.cameras)
-    if not start.patient and np.quantile(reprojection_errors(part, P, X) / part.pixels.mean(axis=1), 0.8) > WRONG_MATCHES:
-        return None
+    if not start.patient:
+        error = reprojection_errors(seen.tracks, seen.m, seen.pixels, P, X) / seen.pixels.mean(axis=1)
+        if np.quantile(error, 0.8) > WRONG_MATCHES:
+            return None
     stages = [report]
     if formulations.make(config.formulation, config.alpha).radial:
-        P, X, report = refine_radial_cameras(part, config, P, X, reporting("radial"))
+        P, X, report = refine_radial_cameras(seen, config, P, X, reporting("radial"))
         stages.append(report)
-    if config.refine and start.focal is None:
-        P, X, report = refine_projective(part, config, P, X, reporting("refinement"))
+    if config.refine:
+        P, X, report = refine_projective(seen, config, P, X, reporting("refinement"))
         stages.append(report)
     if left is not None:
-        everywhere = triangulate_projective(problem, P)
+        everywhere = triangulate_projective(whole, P)
         everywhere[left] = X
         X = everywhere
-    if start.focal is None:
-        upgraded, before, report = upgrade_metric(problem, config, P, X)
-        stages.append(report)
-    else:
-        upgraded = before = replace(upgrade("none", Projective(problem.tracks, P, X, True)), focal=start.focal)
+    upgraded, before, report = upgrade_metric(whole, config, P, X)
+    stages.append(report)
+    if start.focal is not None:
         P = P * np.stack([start.focal, start.focal, np.ones_like(start.focal)], axis=1)[:, :, None]
-    metric, report = adjust_euclidean(problem, config, upgraded, reporting("adjustment"))
+        upgraded, before = replace(upgraded, focal=start.focal), replace(before, focal=start.focal)
+    limits = repair_limits(problem, config.max_iterations, config.refine_tolerance)
+    held = upgraded if left is None else replace(upgraded, xyz=upgraded.xyz[left])
+    metric, report = adjust_euclidean(part, config, held, reporting("adjustment"))
     stages.append(report)
     resecting = time.perf_counter()
-    limits = repair_limits(problem, config.max_iterations, config.refine_tolerance)
+    if left is not None:
+        # All observations only now, and at the last scale alone: at wide ones those left out would pull weak cameras away.
+        metric, _ = adjust(
+            problem.tracks, problem.m, problem.pixels, replace(metric, xyz=upgraded.xyz),
+            replace(limits, scales=limits.scales[-1:]), groups=problem.camera_ids,
+        )  # fmt: skip
     metric, rounds = repair(problem, metric, limits, config.seed)
     cost = robust_cost(problem, metric)
     if rounds:
         stages.append(StageReport("repair", time.perf_counter() - resecting, iterations=rounds, cost=cost))
     certificate = certify(problem.tracks, problem.names, problem.m, problem.pixels, metric)
     return Attempt(start, P, X, before, upgraded, metric, certificate, cost, tuple(stages), time.perf_counter() - began)
-
-
-def reprojection_errors(problem: Problem, P: Array, X: Array) -> Array:
-    """Of every observation, in pixels, for projective cameras and landmarks."""
-    y = np.empty((problem.tracks.observations, 3))
-    kernels.project(problem.tracks.ptr, problem.tracks.cam, P, X, y)
-    return np.sqrt(Reprojection(problem.m, problem.pixels).squared_residuals(y))
 
 
 def triangulate_projective(problem: Problem, P: Array) -> Array:

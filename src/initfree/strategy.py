@@ -12,14 +12,16 @@ import numpy as np
 
 from initfree.completion import without_outliers
 from initfree.config import SolveConfig
+from initfree.doubt import doubt_intrinsics
 from initfree.errors import InputError
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.guessed import guessed_starts
 from initfree.pipeline import OnProgress, blas_threads
-from initfree.problem import Problem
+from initfree.problem import Problem, restricted
 from initfree.result import Result
 from initfree.rotations import estimate_rotations
-from initfree.start import Attempt, Start, reprojection_errors, run_start
+from initfree.start import Attempt, Start, run_start
+from initfree.trimming import trim
 from initfree.two_view import TwoView, relative_rotations, two_view_geometries
 from initfree.voting import vote
 
@@ -30,10 +32,8 @@ MIN_MATCHES = 10
 MIN_INLIERS = 12
 SEEDS = 4
 """random starts, last of all"""
-TRIMMING_ROUNDS = 3
-TRIMMED_PIXELS = 4.0
-TRIMMED_SHARE = 0.15
-"""most observations that a round of trimming leaves out"""
+TRIMMED = (0.15, 0.25)
+"""shares of the observations that stage 1 suspects, see `trimming.trim`"""
 SHORT = 100
 """attempted steps a stage of a start may take: those that succeed need fewer"""
 
@@ -63,7 +63,8 @@ def solve_auto(
                 break
         best = min(attempts, key=lambda a: (not a.certificate.accepted, a.cost))
         result = best.result(problem, [a.report() for a in attempts])
-        return without_outliers(result) if best.certificate.accepted else result
+        result = without_outliers(result) if best.certificate.accepted else result
+        return doubt_intrinsics(result, on_progress)
 
 
 def _found_twice(problem: Problem, attempts: list[Attempt]) -> bool:
@@ -82,37 +83,36 @@ def _starts(
         pairs, rotations = two_view_geometries(problem, config.seed, MIN_MATCHES), estimate_rotations(problem, config.seed)
     first = Start(config.init, short, rotations=rotations)
     shared = np.tril(problem.tracks.covisibility, -1)
-    votes = problem.calibrated and bool((shared >= MIN_MATCHES).any())
     if not problem.calibrated:
         yield from guessed_starts(problem, short, attempts)
-    yield replace(first, patient=not votes)
-    put_off = not attempts
+    tried = len(attempts)
+    yield replace(first, patient=False)
+    put_off = len(attempts) == tried
     keep = None
-    if votes:
+    if problem.calibrated and (shared >= MIN_MATCHES).any():
         pairs = two_view_geometries(problem, config.seed, MIN_MATCHES) if pairs is None else pairs
         keep = vote(problem.tracks, pairs)
         estimated = relative_rotations(pairs, MIN_INLIERS)
-        if estimated is not None:
-            voted = replace(short, formulation="pose-rot")
+        if restricted(problem, keep) is None:
+            keep = None
+        elif estimated is not None:
+            # No projective refinement: where few tracks join two parts, it bends them against each other.
+            voted = replace(short, formulation="pose-rot", refine=False)
             yield Start("vote with rotations", voted, keep, estimated)
+            yield Start("vote with rotations, refined", replace(voted, refine=True), keep, estimated)
             if attempts:
                 # The optimum of the surrogate itself may not be a reconstruction: continue with less of its regulariser.
                 yield Start("vote, continued at alpha 0.002", replace(short, alpha=0.002), keep, cameras=attempts[-1].P)
-            yield Start("vote with rotations, alpha 0.005", replace(voted, alpha=0.005), keep, estimated)
-        yield Start("vote", short, keep)
+        if keep is not None:
+            yield Start("vote", short, keep)
+    plain = replace(short, formulation="pose")
+    for share in TRIMMED:
+        P, trimmed = trim(problem, plain, share)
+        yield Start(f"trimmed by {share:.0%}", plain, trimmed, cameras=P)
     if put_off:
         yield first
-    yield from _trimming(problem, short, attempts)
     yield Start("spectral-outward", replace(short, init="spectral-outward"), keep)
     best = min(attempts, key=lambda attempt: attempt.cost)
     yield Start("continued at alpha 0.002", replace(short, alpha=0.002), cameras=best.P)
     for seed in range(config.seed, config.seed + SEEDS):
         yield Start(f"normal-affine, seed {seed}", replace(short, init="normal-affine", seed=seed), keep)
-
-
-def _trimming(problem: Problem, config: SolveConfig, attempts: list[Attempt]) -> Iterator[Start]:
-    """Leave out what fits the last attempt worst, and start anew; again."""
-    for k in range(TRIMMING_ROUNDS):
-        error = reprojection_errors(problem, attempts[-1].P, attempts[-1].X)
-        limit = max(TRIMMED_PIXELS, float(np.quantile(error, 1.0 - TRIMMED_SHARE)))
-        yield Start(f"trimmed {k + 1}", config, error <= limit)

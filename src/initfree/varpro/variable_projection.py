@@ -15,6 +15,7 @@ from initfree.formulations.base import Formulation, homogeneous
 from initfree.losses import Cauchy, LeastSquares, Loss, scale_from_median
 from initfree.varpro import kernels
 from initfree.varpro.levenberg_marquardt import Convergence, LMConfig, OnIteration, minimise
+from initfree.varpro.quadratic import Quadratic
 from initfree.varpro.system import UNWEIGHTED, CameraTerm, ReducedSystem
 
 LossName = Literal["none", "cauchy", "cauchy-consistent"]
@@ -53,7 +54,9 @@ class VariableProjection:
         loss: LossName = "none",
         loss_scale: float | None = None,
         camera_term: CameraTerm | None = None,
+        weight: Array | None = None,
     ) -> None:
+        """`weight` (observations,) multiplies the squared residuals, whatever the loss does with them then."""
         if loss_scale is not None and not loss_scale > 0.0:
             raise InputError(f"loss scale is {loss_scale}; expected a positive number")
         self._tracks = tracks
@@ -64,8 +67,8 @@ class VariableProjection:
         self._loss: Loss = LeastSquares()
         self._camera_term = camera_term
         self._system = ReducedSystem(tracks, camera_term)
-        self._quadratic = formulation.quadratic(m, homogeneous(m))
-        self._effective = self._quadratic
+        self._given = weight
+        self._quadratic = self._effective = self._linearised(homogeneous(m))
         self._weight = UNWEIGHTED
         self.P = np.ascontiguousarray(P, dtype=np.float64).copy()
         self.X, self._y = self._landmarks(self.P)
@@ -79,9 +82,14 @@ class VariableProjection:
         kernels.project(t.ptr, t.cam, P, X, y)
         return X, y
 
+    def _linearised(self, y: Array) -> Quadratic:
+        quadratic = self._formulation.quadratic(self._m, y)
+        return quadratic if self._given is None else quadratic.weighted(self._given)
+
     def _residuals(self, y: Array) -> Array:
         if self._formulation.relinearises:
-            return self._formulation.squared_residuals(self._m, y)
+            squared = self._formulation.squared_residuals(self._m, y)
+            return squared if self._given is None else self._given * squared
         return self._quadratic.squared_residuals(y)
 
     def _cost(self, P: Array, squared: Array) -> float:
@@ -100,7 +108,7 @@ class VariableProjection:
 
     def linearise(self) -> float:
         if self._formulation.relinearises:
-            self._quadratic = self._effective = self._formulation.quadratic(self._m, self._y)
+            self._quadratic = self._effective = self._linearised(self._y)
         if self._loss_name != "none":
             self._set_loss()
             assert isinstance(self._loss, Cauchy)

@@ -63,9 +63,12 @@ def euclidean_to_projective(result: Result) -> float:
 def without_intrinsics(problem: Problem) -> Problem:
     """The same observations as pixels from the middle of their images, scaled to about [-1, 1]."""
     o = problem.observations
-    normalized, pixels = scaled_keypoints(list(o.images), o.cameras, problem.images[problem.tracks.cam], problem.keypoint)
-    observations = replace(o, calibrated=False, pixels=pixels)
-    return replace(problem, observations=observations, m=normalized, pixels=pixels[problem.images[problem.tracks.cam]])
+    normalized, pixels = scaled_keypoints(list(o.images), o.cameras, o.image, o.keypoint)
+    image = problem.images[problem.tracks.cam]
+    place = {pair: n for n, pair in enumerate(zip(o.image.tolist(), o.keypoint.tolist(), strict=True))}
+    row = [place[pair] for pair in zip(image.tolist(), problem.keypoint.tolist(), strict=True)]
+    observations = replace(o, calibrated=False, normalized=normalized, pixels=pixels)
+    return replace(problem, observations=observations, m=normalized[row], pixels=pixels[image])
 
 
 def _solve_free(result: Result, on_progress: OnProgress | None) -> Result | None:

@@ -13,6 +13,7 @@ import pycolmap
 
 from initfree.arrays import Array, Index
 from initfree.problem import Problem
+from initfree.upgrade.linear import TYPICAL_FOCAL
 from initfree.two_view import MAX_ERROR, MOST_MATCHES, shared_matches
 
 _FOCALS = np.geomspace(0.3, 6.0, 61)
@@ -24,7 +25,7 @@ _MOST_WEIGHT = 100.0
 _SCALE = 0.05
 """relative difference of the singular values at which a pair counts half"""
 _PRIOR = 0.02
-"""weight of log(f/f_shared)²: decides for cameras whose pairs say nothing"""
+"""weight of log(f/f_typical)², then of log(f/f_shared)²: decides where the pairs say nothing"""
 _ROUNDS = 5
 
 
@@ -50,7 +51,7 @@ def guess_focals(problem: Problem, seed: int, min_matches: int) -> Array | None:
     if pairs is None:
         return None
     everywhere = np.broadcast_to(_FOCALS, (len(pairs.F), len(_FOCALS)))
-    shared = _FOCALS[np.argmin(pairs.weight @ _cost(pairs.F, everywhere, everywhere))]
+    shared = _best(pairs.weight, _cost(pairs.F, everywhere, everywhere), TYPICAL_FOCAL)
     ids, group = np.unique(problem.camera_ids, return_inverse=True)
     focal = np.full(len(ids), shared)
     for _ in range(_ROUNDS):
@@ -60,10 +61,14 @@ def guess_focals(problem: Problem, seed: int, min_matches: int) -> Array | None:
                 np.where((group[side] == g)[:, None], _FOCALS, focal[group[side]][:, None])
                 for side in (pairs.k[mine], pairs.l[mine])
             ]
-            weight = pairs.weight[mine]
-            prior = _PRIOR * weight.sum() * np.log(_FOCALS / shared) ** 2
-            focal[g] = _FOCALS[np.argmin(weight @ _cost(pairs.F[mine], *sides) + prior)] if len(mine) else shared
+            focal[g] = _best(pairs.weight[mine], _cost(pairs.F[mine], *sides), shared)
     return focal[group]
+
+
+def _best(weight: Array, cost: Array, typical: float) -> float:
+    """The focal length of least weighted cost (pairs, focals) and prior; the one nearest to the typical without pairs."""
+    prior = _PRIOR * max(weight.sum(), 1.0) * np.log(_FOCALS / typical) ** 2
+    return float(_FOCALS[np.argmin(weight @ cost + prior)])
 
 
 def with_focals(problem: Problem, focal: Array) -> Problem:

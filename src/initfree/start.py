@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from initfree import formulations
+from initfree.ambiguity import with_focal_told
 from initfree.arrays import Array
 from initfree.certificate import Certificate, certify
 from initfree.config import SolveConfig
@@ -130,6 +131,7 @@ def run_start(problem: Problem, start: Start, on_progress: OnProgress | None) ->
     if rounds:
         stages.append(StageReport("repair", time.perf_counter() - resecting, iterations=rounds, cost=cost))
     certificate = certify(problem.tracks, problem.names, problem.m, problem.pixels, metric)
+    certificate = with_focal_told(problem, metric, certificate)
     return Attempt(start, P, X, before, upgraded, metric, certificate, cost, tuple(stages), time.perf_counter() - began)
 
 

@@ -155,7 +155,18 @@ def main(
         first_seed: Seed of the first.
     """
     table = Table()
-    for column in ("problem", "Ceres", "s", "within 1.001", "within 1.01", "worst", "certified", "median s", "most s", "starts"):
+    for column in (
+        "problem",
+        "Ceres",
+        "s",
+        "within 1.001",
+        "within 1.01",
+        "worst",
+        "certified",
+        "median s",
+        "most s",
+        "starts",
+    ):
         table.add_column(column, justify="right", no_wrap=True)
     console = Console(width=150)
     for name in problems:
@@ -176,7 +187,8 @@ def main(
         r = np.array(ratios)
         table.add_row(
             name, f"{optimum:.1f}", f"{ceres:.0f}", f"{np.sum(r <= 1.001)}/{seeds}", f"{np.sum(r <= 1.01)}/{seeds}",
-            f"{r.max():.5f}", f"{certified}/{seeds}", f"{np.median(seconds):.1f}", f"{max(seconds):.1f}", ", ".join(sorted(winners)),
+            f"{r.max():.5f}", f"{certified}/{seeds}", f"{np.median(seconds):.1f}", f"{max(seconds):.1f}",
+            ", ".join(sorted(winners)),
         )  # fmt: skip
     console.print(table)
 

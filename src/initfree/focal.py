@@ -13,8 +13,8 @@ import pycolmap
 
 from initfree.arrays import Array, Index
 from initfree.problem import Problem
-from initfree.upgrade.linear import TYPICAL_FOCAL
 from initfree.two_view import MAX_ERROR, MOST_MATCHES, shared_matches
+from initfree.upgrade.linear import TYPICAL_FOCAL
 
 _FOCALS = np.geomspace(0.3, 6.0, 61)
 """in units of the largest observation: fields of view from 147 to 19 degrees"""
@@ -24,7 +24,7 @@ _MOST_WEIGHT = 100.0
 """inliers beyond which a pair does not count more"""
 _SCALE = 0.05
 """relative difference of the singular values at which a pair counts half"""
-_PRIOR = 0.02
+_PRIOR = 0.04
 """weight of log(f/f_typical)², then of log(f/f_shared)²: decides where the pairs say nothing"""
 _ROUNDS = 5
 

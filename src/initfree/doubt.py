@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 
 from initfree.certificate import INLIER_PIXELS
-from initfree.completion import without_outliers
 from initfree.guessed import guessed_starts
 from initfree.io.colmap import scaled_keypoints
 from initfree.losses import Cauchy
@@ -82,5 +81,5 @@ def _solve_free(result: Result, on_progress: OnProgress | None) -> Result | None
         attempts.append(attempt)
         if attempt.certificate.accepted and SUSPICIOUS * attempt.cost < robust_cost(result.problem, result.metric):
             reports = [*result.starts, *(a.report() for a in attempts)]
-            return without_outliers(attempt.result(problem, reports))
+            return attempt.result(problem, reports)
     return None

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from initfree import formulations
 from initfree.arrays import Array
 from initfree.certificate import certify, metric_residuals
+from initfree.completion import complete
 from initfree.config import SolveConfig
 from initfree.errors import InputError
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
@@ -82,7 +83,8 @@ def _solve(
         metric, report = adjust_euclidean(problem, config, upgraded, reporting("adjustment"))
         stages.append(report)
     certificate = certify(problem.tracks, problem.names, problem.m, problem.pixels, metric)
-    return Result(problem, config, P, X, before, upgraded, metric, certificate, tuple(stages))
+    result = Result(problem, config, P, X, before, upgraded, metric, certificate, tuple(stages))
+    return complete(result) if config.adjust else result
 
 
 def _estimate_rotations(problem: Problem, config: SolveConfig) -> tuple[RelativeRotations, StageReport]:

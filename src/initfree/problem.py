@@ -214,3 +214,39 @@ def restricted(problem: Problem, keep: NDArray[np.bool_], least: int = 3) -> tup
         ),
     )
     return part, left
+
+
+def without_cameras(problem: Problem, cameras: Index) -> tuple[Problem, Index, Index] | None:
+    """The problem without some cameras, with the cameras and the landmarks that are left; None if fewer than three are.
+
+    What hung on them goes too: landmarks with fewer than three observations, cameras with fewer than six, smaller parts.
+    """
+    t = problem.tracks
+    keep = _filter(t.cam, t.landmark, ~np.isin(t.cam, cameras), 3)
+    if keep.any():
+        keep, _ = _largest_component(t.cam, t.landmark, keep)
+        keep = _filter(t.cam, t.landmark, keep, 3)
+    stay, cam = np.unique(t.cam[keep], return_inverse=True)
+    left, landmark = np.unique(t.landmark[keep], return_inverse=True)
+    if len(stay) < 3:
+        return None
+    tracks = Tracks(
+        cam.astype(np.int64), np.concatenate([[0], np.cumsum(np.bincount(landmark))]).astype(np.int64), len(stay)
+    )
+    gone = np.setdiff1d(np.arange(t.cameras), stay)
+    part = replace(
+        problem,
+        tracks=tracks,
+        m=np.ascontiguousarray(problem.m[keep]),
+        pixels=np.ascontiguousarray(problem.pixels[keep]),
+        images=problem.images[stay],
+        landmark_ids=problem.landmark_ids[left],
+        keypoint=problem.keypoint[keep],
+        dropped=replace(
+            problem.dropped,
+            observations=problem.dropped.observations + int(np.count_nonzero(~keep)),
+            landmarks=problem.dropped.landmarks + t.landmarks - len(left),
+            images=(*problem.dropped.images, *(problem.names[k] for k in gone)),
+        ),
+    )
+    return part, stay, left

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from initfree.completion import without_outliers
+from initfree.completion import complete
 from initfree.config import SolveConfig
 from initfree.doubt import doubt_intrinsics
 from initfree.errors import InputError
@@ -59,12 +59,10 @@ def solve_auto(
             if attempt is None:
                 continue
             attempts.append(attempt)
-            if attempt.certificate.accepted or _found_twice(problem, attempts):
+            if (attempt.certificate.accepted and not attempt.certificate.doubtful) or _found_twice(problem, attempts):
                 break
         best = min(attempts, key=lambda a: (not a.certificate.accepted, a.cost))
-        result = best.result(problem, [a.report() for a in attempts])
-        result = without_outliers(result) if best.certificate.accepted else result
-        return doubt_intrinsics(result, on_progress)
+        return complete(doubt_intrinsics(best.result(problem, [a.report() for a in attempts]), on_progress))
 
 
 def _found_twice(problem: Problem, attempts: list[Attempt]) -> bool:

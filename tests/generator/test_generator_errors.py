@@ -57,6 +57,9 @@ def test_a_camera_that_sees_nothing():
         generate(Config("x", Courthouse(landmarks=50), trajectory=lost, visibility={"far": 1000.0}))
 
 
+AERIAL = "[scene]\nkind = 'town'\n[trajectory]\nkind = 'grid'\ncameras = 9\nsize = [9, 9]\naltitude = 50\n"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -65,6 +68,8 @@ def test_a_camera_that_sees_nothing():
         ("[scene]\nkind = 'courthouse'\n", "no trajectory"),
         ("[scene]\nkind = 'courthouse'\nlandmarks = -5\n", r"landmarks = -5.*greater than or equal to 1"),
         ("scene = [", "not a TOML file"),
+        (AERIAL + "[render]\nbackend = 'blender'\nengine = 'radiance'\n", r"render\.engine = 'radiance'.*'workbench'"),
+        (AERIAL + "[render]\nengine = 'workbench'\n", "engine = workbench is Blender's; expected backend = blender"),
     ],
 )
 def test_bad_configurations(tmp_path, text, words):
@@ -83,6 +88,7 @@ def test_bad_configurations(tmp_path, text, words):
         ({"model": "PINHOLE", "k1": 0.1}, "PINHOLE has no radial term"),
         ({"colour": 3}, "unknown parameter colour"),
         ({"seed": -1}, "seed = -1"),
+        ({"engine": "eevee"}, "engine = eevee is Blender's; expected backend = blender"),
     ],
 )
 def test_bad_flags(flags, words):
@@ -97,6 +103,8 @@ def test_the_command_writes_nothing_on_bad_input(tmp_path):
         command("set99", output=tmp_path / "out")
     with pytest.raises(InputError, match="--output"):
         command("set1")
+    with pytest.raises(InputError, match="--engine eevee is about images and depth maps; expected --render"):
+        command("set1", output=tmp_path / "out", engine="eevee")
     with pytest.raises(InputError, match="--list"):
         command(None, output=tmp_path / "out")
     assert not list(tmp_path.iterdir())

@@ -7,6 +7,7 @@ from PIL import Image
 
 from initfree.errors import InputError
 from initfree.generator import generate, load, write
+from initfree.generator.presets import override
 from initfree.generator.render import Rendering, render, save
 from initfree.generator.visibility import RayCaster
 
@@ -31,7 +32,7 @@ def test_rendered_files(tmp_path):
     config = load("set7", points=300, width=96, height=72, focal=63.0)
     dataset = generate(config, seed=0)
     write(dataset, tmp_path / "exr", database=False, figures=False, render=True)
-    write(dataset, tmp_path / "png", database=False, figures=False, render=True, depth="png")
+    write(generate(override(config, depth="png"), seed=0), tmp_path / "png", database=False, figures=False, render=True)
     assert len(list((tmp_path / "exr" / "images").iterdir())) == 20
     exact = OpenEXR.File(str(tmp_path / "exr" / "depth" / "0003.exr")).channels()["Z"].pixels
     coarse = np.array(Image.open(tmp_path / "png" / "depth" / "0003.png"))

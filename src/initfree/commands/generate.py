@@ -35,8 +35,10 @@ def generate(
     landmark_noise: float | None = None,
     shuffle: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     render: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
-    backend: Literal["raycast", "blender"] = "raycast",
-    depth: Literal["exr", "png"] = "exr",
+    backend: Literal["raycast", "blender"] | None = None,
+    engine: Literal["cycles", "workbench", "eevee"] | None = None,
+    samples: int | None = None,
+    depth: Literal["exr", "png"] | None = None,
     database: bool = True,
     list: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
 ) -> int:
@@ -66,8 +68,11 @@ def generate(
         landmark_noise: Initial landmarks in noisy/0, scene units.
         shuffle: List the cameras in random order instead of along the trajectory.
         render: Write images and depth maps.
-        backend: What renders: the built-in ray caster, or Blender (`initfree blender setup`).
-        depth: Format of the depth maps: single-precision EXR or 16-bit PNG in hundredths.
+        backend: What renders: the built-in ray caster (default), or Blender (`initfree blender setup`).
+        engine: Blender's engine: cycles (default; exact distortion, on the CPU), workbench (fast depth of pinhole
+            cameras, with OpenGL), eevee (pictures of pinhole cameras, with a GPU).
+        samples: Samples a pixel of Blender's pictures.
+        depth: Format of the depth maps: single-precision EXR (default) or 16-bit PNG in hundredths.
         database: Write database.db for COLMAP's own mappers.
         list: Show the presets.
     """
@@ -90,6 +95,9 @@ def generate(
         raise InputError("what to generate? Give a preset's name or a TOML file (initfree generate --list)")
     if output is None:
         raise InputError(f"where to? Add --output DIR to `initfree generate {config}`")
+    idle = next((flag for flag in ("backend", "engine", "samples", "depth") if given[flag] is not None), None)
+    if idle and not render:
+        raise InputError(f"--{idle} {given[idle]} is about images and depth maps; expected --render with it")
     overrides = {flag: value for flag, value in given.items() if flag in OVERRIDES and value is not False}
     with console.status("visibility") as status:
         dataset = make(config, seed, **overrides)
@@ -98,8 +106,6 @@ def generate(
             output,
             database=database,
             render=render,
-            backend=backend,
-            depth=depth,
             progress=status.update,
         )
     figures = written["statistics"]

@@ -74,6 +74,7 @@ class Blend:
     kind: Literal["blend"]
     path: Path
     landmarks: Count = 4000
+    sampling: Literal["area", "vertices"] = "area"
     two_sided: bool = True
 
 
@@ -264,6 +265,20 @@ class Degradation:
 
 
 @dataclass(frozen=True, config=_strict)
+class Render:
+    """How images and depth maps are made where they are asked for."""
+
+    backend: Literal["raycast", "blender"] = "raycast"
+    engine: Literal["cycles", "workbench", "eevee"] = "cycles"
+    """Blender's engine. `cycles`: the exact distortion, on the CPU; `workbench`: fast depth and plain pictures of
+    pinhole cameras, with OpenGL; `eevee`: pictures of pinhole cameras, with a GPU."""
+    samples: Count = 32
+    """Samples a pixel of Cycles' and EEVEE's pictures; depth is exact with any number."""
+    depth: Literal["exr", "png"] = "exr"
+    """Single-precision EXR, or 16-bit PNG in hundredths."""
+
+
+@dataclass(frozen=True, config=_strict)
 class Config:
     """Everything but the seed."""
 
@@ -275,5 +290,6 @@ class Config:
     visibility: Visibility = field(default_factory=Visibility)
     density: Density = field(default_factory=Density)
     degradation: Degradation = field(default_factory=Degradation)
+    render: Render = field(default_factory=Render)
     shuffle: bool = False
     """List the cameras in a seeded random order instead of along the trajectory."""

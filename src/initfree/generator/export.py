@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from initfree.errors import InputError
 from initfree.generator.dataset import Dataset
@@ -25,8 +25,6 @@ def write(
     database: bool = True,
     figures: bool = True,
     render: bool = False,
-    backend: Literal["raycast", "blender"] = "raycast",
-    depth: Literal["exr", "png"] = "exr",
     progress: Progress = lambda stage: None,
 ) -> dict[str, Any]:
     """Write everything into the directory `output` and return the content of dataset.json.
@@ -39,6 +37,11 @@ def write(
     """
     if render and dataset.surface is None:
         raise InputError(f"{dataset.config.name} is an existing COLMAP model: there is no surface to render")
+    how = dataset.config.render
+    if render and how.backend == "blender":
+        from initfree.generator.blender.rendering import check
+
+        check(dataset)
     with staged_directory(Path(output)) as staging:
         progress("COLMAP models")
         _write_model(dataset, False, staging / "sparse" / "0")
@@ -47,11 +50,11 @@ def write(
         progress("statistics")
         description = describe(dataset)
         if render:
-            description["render"] = {
-                "backend": backend,
-                "depth": depth,
-                "depth_scale": 0.01 if depth == "png" else 1,
-            }
+            description["render"] = {"depth_scale": 0.01 if how.depth == "png" else 1}
+            if how.backend == "blender":
+                from initfree.generator.blender.client import version as blender_version
+
+                description["versions"]["bpy"] = blender_version()
         (staging / "dataset.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
         if figures:
             progress("figures")
@@ -65,7 +68,7 @@ def write(
 
             write_database(dataset, staging / "database.db")
         if render:
-            _render(dataset, staging, backend, depth, progress)
+            _render(dataset, staging, progress)
     return description
 
 
@@ -90,12 +93,13 @@ def _write_model(dataset: Dataset, noisy: bool, folder: Path) -> None:
     model.write_text(folder)
 
 
-def _render(dataset: Dataset, staging: Path, backend: str, depth: str, progress: Progress) -> None:
+def _render(dataset: Dataset, staging: Path, progress: Progress) -> None:
     from initfree.generator.render import render, save
     from initfree.generator.visibility import RayCaster
 
     assert dataset.surface is not None
-    if backend == "blender":
+    how = dataset.config.render
+    if how.backend == "blender":
         from initfree.generator.blender.rendering import render_all
 
         renderings = render_all(dataset, progress)
@@ -107,4 +111,4 @@ def _render(dataset: Dataset, staging: Path, backend: str, depth: str, progress:
         )
     for number, (name, rendering) in enumerate(zip(dataset.names, renderings, strict=True)):
         progress(f"image {number + 1} of {len(dataset.names)}")
-        save(rendering, staging / "images" / name, (staging / "depth" / name).with_suffix(f".{depth}"))
+        save(rendering, staging / "images" / name, (staging / "depth" / name).with_suffix(f".{how.depth}"))

@@ -3,11 +3,13 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,10 @@ BPY = "bpy==4.5.*"
 """The long-term release; it has wheels for Python 3.11 alone."""
 
 
+class WorkerCrash(InputError):
+    """The worker was ended by a signal: Blender aborts where a library of the system fails it."""
+
+
 def environment() -> Path:
     """Where the worker's environment is, or would be: INITFREE_BLENDER, or the user's cache."""
     chosen = os.environ.get("INITFREE_BLENDER")
@@ -24,15 +30,22 @@ def environment() -> Path:
     return Path(chosen) if chosen else Path(cache) / "initfree" / "blender"
 
 
+def version() -> str | None:
+    """The version of bpy in the worker's environment; None where there is none."""
+    places = [environment() / "Lib" / "site-packages", *environment().glob("lib/python3*/site-packages")]
+    found = next(iter(distributions(name="bpy", path=[str(place) for place in places])), None)
+    return found.version if found else None
+
+
 def installed() -> bool:
-    """Whether the worker's environment is there."""
-    return _python().is_file()
+    """Whether the worker's environment is there, with bpy in it."""
+    return _python().is_file() and version() is not None
 
 
 def setup() -> Path:
     """Create the environment and install bpy (about 400 MB) with pip; an existing one is kept."""
     target = environment()
-    if not installed():
+    if not _python().is_file():
         python = sys.executable if sys.version_info[:2] == (3, 11) else shutil.which("python3.11")
         if python is None:
             raise InputError("Blender's Python module needs Python 3.11, and no python3.11 is on the PATH")
@@ -40,6 +53,15 @@ def setup() -> Path:
     _checked([str(_python()), "-m", "pip", "install", "--quiet", BPY], f"cannot install {BPY}")
     _checked([str(_python()), "-c", "import bpy"], "bpy does not start (are libraries of the system missing?)")
     return target
+
+
+def require() -> None:
+    """An error that says what to do where the worker's environment is absent."""
+    if not installed():
+        raise InputError(
+            f"Blender is not set up in {environment()}: run `initfree blender setup` once "
+            f"(it installs {BPY}), or set INITFREE_BLENDER to an environment that has bpy"
+        )
 
 
 @contextmanager
@@ -51,13 +73,22 @@ def scratch() -> Iterator[Path]:
         yield Path(folder)
 
 
+def graphics() -> dict[str, Any]:
+    """The graphics system that Workbench and EEVEE draw with: its `renderer`, and whether that is `software`."""
+    with scratch() as folder:
+        try:
+            run({"kind": "graphics"}, folder)
+        except WorkerCrash as crash:
+            raise InputError(
+                "Workbench and EEVEE draw with OpenGL, which Blender cannot start on this machine; expected a GPU's "
+                "driver or Mesa's software renderer (on Debian: libegl1 libgl1-mesa-dri), or engine = cycles"
+            ) from crash
+        return json.loads((folder / "graphics.json").read_text(encoding="utf-8"))
+
+
 def run(job: dict[str, Any], folder: Path, progress: Callable[[str], None] = lambda stage: None) -> None:
     """Have the worker do a job in `folder`, passing on its progress; a failure ends with its last words."""
-    if not installed():
-        raise InputError(
-            f"Blender is not set up in {environment()}: run `initfree blender setup` once "
-            f"(it installs {BPY}), or set INITFREE_BLENDER to an environment that has bpy"
-        )
+    require()
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
     log = folder / "worker.log"
     command = [str(_python()), str(Path(__file__).with_name("worker.py")), str(folder)]
@@ -73,6 +104,8 @@ def run(job: dict[str, Any], folder: Path, progress: Callable[[str], None] = lam
             lines.append(line.rstrip())
             if line.startswith("initfree: "):
                 progress(f"Blender, {line.removeprefix('initfree: ').strip()}")
+    if worker.returncode < 0:
+        raise WorkerCrash(f"Blender's worker was ended by {signal.Signals(-worker.returncode).name}")
     if worker.returncode != 0:
         said = [*lines, *log.read_text(errors="replace").splitlines()]
         words = next((line for line in reversed(said) if line.strip()), "nothing")

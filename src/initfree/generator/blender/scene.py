@@ -9,12 +9,13 @@ from initfree.errors import InputError
 from initfree.generator import config
 from initfree.generator.blender.client import run, scratch
 from initfree.generator.scenes import Surface
+from initfree.generator.scenes.mesh import with_vertices
 from initfree.generator.trajectories import Poses, resample
 
 Floats = NDArray[np.float64]
 
 
-def blend(path: Path, two_sided: bool) -> Surface:
+def blend(path: Path, sampling: str, two_sided: bool) -> Surface:
     """Blender's evaluated meshes at the file's current frame, in world coordinates, with their colours."""
     with scratch() as folder:
         run({"kind": "read", "blend": str(_file(path)), "object": None, "cameras": 0}, folder)
@@ -22,7 +23,7 @@ def blend(path: Path, two_sided: bool) -> Surface:
             surface = Surface(arrays["vertices"], arrays["faces"], arrays["colors"], two_sided=two_sided)
     if not len(surface.faces):
         raise InputError(f"{path} has no mesh that renders; expected a scene with surfaces")
-    return surface
+    return with_vertices(surface) if sampling == "vertices" else surface
 
 
 def path_of(scene: config.Scene, trajectory: config.BlenderPath) -> Poses | tuple[Floats, Floats]:

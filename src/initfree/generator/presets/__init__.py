@@ -31,6 +31,10 @@ OVERRIDES = {
     "focal": "camera",
     "k1": "camera",
     "focal_variation": "camera",
+    "backend": "render",
+    "engine": "render",
+    "samples": "render",
+    "depth": "render",
     "shuffle": "",
 }
 """Flag -> table of the configuration (with the field's name where it differs from the flag's)."""
@@ -101,6 +105,8 @@ def _parse(table: dict[str, Any], source: str) -> Config:
         raise InputError(f"{source}: {where}{value}: {first['msg']}") from error
     if config.trajectory is None and not isinstance(config.scene, ColmapModel):
         raise InputError(f"{source}: no trajectory; expected a table [trajectory] with a kind")
+    if config.render.engine != "cycles" and config.render.backend != "blender":
+        raise InputError(f"{source}: engine = {config.render.engine} is Blender's; expected backend = blender with it")
     return config
 
 

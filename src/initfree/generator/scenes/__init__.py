@@ -31,5 +31,5 @@ def build(scene: config.Scene, rng: np.random.Generator) -> Surface:
     if isinstance(scene, config.Blend):
         from initfree.generator.blender.scene import blend
 
-        return blend(scene.path, scene.two_sided)
+        return blend(scene.path, scene.sampling, scene.two_sided)
     raise InputError(f"a scene of kind {scene.kind} has no surface")

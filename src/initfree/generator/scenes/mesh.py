@@ -1,5 +1,6 @@
 """Any mesh file that trimesh reads, as a surface."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,16 @@ def mesh(path: Path, sampling: str, two_sided: bool, spread: float | None) -> Su
         middles = vertices[faces].mean(axis=1)
         offset = middles - weights @ middles
         scale = spread / float(np.sqrt(weights @ (offset**2).sum(axis=1)))
-    corner_colors = _vertex_colors(merged)[faces]
-    fixed = None
-    if sampling == "vertices":
-        fixed = Candidates(vertices * scale, np.array(merged.vertex_normals, float), _vertex_colors(merged))
-    return Surface(vertices * scale, faces, corner_colors, two_sided=two_sided, fixed=fixed)
+    surface = Surface(vertices * scale, faces, _vertex_colors(merged)[faces], two_sided=two_sided)
+    return with_vertices(surface) if sampling == "vertices" else surface
+
+
+def with_vertices(surface: Surface) -> Surface:
+    """The surface with its vertices for landmarks: coloured as at one of their corners."""
+    used, corner = np.unique(surface.faces, return_index=True)
+    normals = trimesh.Trimesh(surface.vertices, surface.faces, process=False).vertex_normals
+    colors = surface.colors.reshape(-1, 3)[corner]
+    return replace(surface, fixed=Candidates(surface.vertices[used], np.array(normals, float)[used], colors))
 
 
 def read_geometry(path: Path) -> object:

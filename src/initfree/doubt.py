@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from initfree.certificate import INLIER_PIXELS
+from initfree.config import SolveConfig
 from initfree.guessed import guessed_starts
 from initfree.io.colmap import scaled_keypoints
 from initfree.losses import Cauchy
@@ -29,18 +30,18 @@ _FIT = 0.1
 _STEPS = 30
 
 
-def doubt_intrinsics(result: Result, on_progress: OnProgress | None = None) -> Result:
-    """The result as it is where its intrinsics fit; else that with free intrinsics, if certified, or the doubt in words."""
+def doubt_intrinsics(result: Result, config: SolveConfig, on_progress: OnProgress | None = None) -> Result:
+    """The result as it is where its intrinsics fit; else that with free ones, if it fits much better; the doubt in words."""
     if not result.problem.calibrated or result.certificate.median_pixels < CLOSE:
         return result
     ratio = euclidean_to_projective(result)
     if ratio < SUSPICIOUS:
         return result
     doubt = f"the given intrinsics look wrong: with them, the images fit {ratio:.1f} times worse than without any"
-    free = _solve_free(result, on_progress)
+    free = _solve_free(result, config, on_progress)
     if free is not None:
-        solved = f"{doubt}; solved with focal lengths and distortion free, principal points in the middle of the images"
-        return replace(free, notes=(*free.notes, solved))
+        doubt += "; solved with focal lengths and distortion free, principal points in the middle of the images"
+        result = free
     certificate = result.certificate
     if not certificate.accepted:
         certificate = replace(certificate, reason=f"{doubt}; {certificate.reason}")
@@ -70,16 +71,19 @@ def without_intrinsics(problem: Problem) -> Problem:
     return replace(problem, observations=observations, m=normalized[row], pixels=pixels[image])
 
 
-def _solve_free(result: Result, on_progress: OnProgress | None) -> Result | None:
-    """A certified reconstruction with free intrinsics that fits much better; None where there is none."""
+def _solve_free(result: Result, config: SolveConfig, on_progress: OnProgress | None) -> Result | None:
+    """A reconstruction with free intrinsics that fits much better, certified if the other is; None where there is none."""
     problem = without_intrinsics(result.problem)
+    given = robust_cost(result.problem, result.metric)
     attempts: list[Attempt] = []
-    for start in guessed_starts(problem, replace(result.config, upgrade="calibrated"), attempts):
+    for start in guessed_starts(problem, config, attempts):
         attempt = run_start(problem, start, on_progress)
-        if attempt is None:
-            continue
-        attempts.append(attempt)
-        if attempt.certificate.accepted and SUSPICIOUS * attempt.cost < robust_cost(result.problem, result.metric):
-            reports = [*result.starts, *(a.report() for a in attempts)]
-            return attempt.result(problem, reports)
-    return None
+        attempts += [] if attempt is None else [attempt]
+        if attempt is not None and attempt.certificate.accepted:
+            break
+    if not attempts:
+        return None
+    best = min(attempts, key=lambda a: (not a.certificate.accepted, a.cost))
+    if SUSPICIOUS * best.cost > given or (result.certificate.accepted and not best.certificate.accepted):
+        return None
+    return best.result(problem, [*result.starts, *(a.report() for a in attempts)])

@@ -62,7 +62,7 @@ def solve_auto(
             if (attempt.certificate.accepted and not attempt.certificate.doubtful) or _found_twice(problem, attempts):
                 break
         best = min(attempts, key=lambda a: (not a.certificate.accepted, a.cost))
-        return complete(doubt_intrinsics(best.result(problem, [a.report() for a in attempts]), on_progress))
+        return complete(doubt_intrinsics(best.result(problem, [a.report() for a in attempts]), config, on_progress))
 
 
 def _found_twice(problem: Problem, attempts: list[Attempt]) -> bool:

@@ -45,7 +45,8 @@ def solve_auto(
     rotations: RelativeRotations | None = None,
     on_progress: OnProgress | None = None,
 ) -> Result:
-    """The best reconstruction of several starts; the first is the pipeline that `config` describes.
+    """The best reconstruction of several starts; the first is the pipeline that `config` describes, or, where intrinsics
+    are unknown, guesses them.
 
     Ends as soon as a start is certified, or when two starts found the best optimum, or when all were tried. The number of
     starts is the budget, not the clock: the same problem and seed give the same result on every machine.

@@ -16,8 +16,8 @@ MIN_INLIERS = 12
 def guessed_starts(problem: Problem, config: SolveConfig, attempts: list[Attempt]) -> Iterator[Start]:
     """pOSE with the pairs' rotations, whose cameras are metric as they are; then on from there without the rotations.
 
-    A surrogate without rotations has many local optima where cameras see wide angles and move forward (BAL's ladybug-49:
-    8 of 9 starts end in one), and an upgrade from wrong ones bends the rest.
+    A surrogate without rotations has many local optima where cameras see wide angles and move forward (BAL's
+    ladybug-49: most starts end in one), and an upgrade from wrong ones bends the rest.
     """
     focal = guess_focals(problem, config.seed, MIN_MATCHES)
     if focal is None:

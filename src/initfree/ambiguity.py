@@ -17,14 +17,16 @@ LONGER = 1.1
 """factor by which another focal length must not fit"""
 SIGNIFICANT = 25.0
 """squared deviations by which it must fit worse"""
+_LEAST_NOISE = 0.1
+"""pixels: a perfect fit must not make every difference significant"""
 _STEPS = 20
 
 
 def with_focal_told(problem: Problem, metric: Metric, certificate: Certificate) -> Certificate:
     """The certificate, rejected where focal lengths a tenth longer fit as well.
 
-    Twice the rise of the cost in units of the noise, 2 (E' - E)/σ² with σ² = E/observations, is about the square of the
-    number of deviations between the two.
+    Twice the rise of the cost in units of the noise, 2 (E' - E)/σ² with σ² = E/observations, at least (0.1 px)², is about
+    the square of the number of deviations between the two.
     """
     if problem.calibrated or not certificate.accepted:
         return certificate
@@ -32,8 +34,8 @@ def with_focal_told(problem: Problem, metric: Metric, certificate: Certificate) 
     longer = replace(metric, focal=LONGER * metric.focal, t=metric.t * np.array([1.0, 1.0, LONGER]))
     other, _ = adjust(problem.tracks, problem.m, problem.pixels, longer, limits, groups=problem.camera_ids)
     cost = robust_cost(problem, metric)
-    rise = robust_cost(problem, other) - cost
-    if 2.0 * rise * problem.tracks.observations >= SIGNIFICANT * cost:
+    variance = max(cost / problem.tracks.observations, _LEAST_NOISE**2)
+    if 2.0 * (robust_cost(problem, other) - cost) >= SIGNIFICANT * variance:
         return certificate
     reason = f"the images do not tell the focal length: one {LONGER - 1.0:.0%} longer fits as well, with other depths"
     return replace(certificate, accepted=False, reason=reason)

@@ -28,6 +28,8 @@ from initfree.voting import vote
 SAME_OPTIMUM = 1e-4
 """Relative difference of costs up to which two starts have found the same optimum; with a pixel² for as many observations
 as its inverse, below which costs are rounding."""
+SAME_OPTIMUM_FREE = 1e-3
+"""The same where intrinsics are unknown: distortion that little depends on moves for long after the cameras stand still."""
 MIN_MATCHES = 10
 MIN_INLIERS = 12
 SEEDS = 4
@@ -69,7 +71,8 @@ def solve_auto(
 def _found_twice(problem: Problem, attempts: list[Attempt]) -> bool:
     """Whether the best two attempts ended in the same optimum: what the certificate says of it will not change."""
     costs = sorted(a.cost for a in attempts)[:2]
-    return len(costs) == 2 and costs[1] - costs[0] <= SAME_OPTIMUM * (costs[0] + SAME_OPTIMUM * problem.tracks.observations)
+    same = SAME_OPTIMUM if problem.calibrated else SAME_OPTIMUM_FREE
+    return len(costs) == 2 and costs[1] - costs[0] <= same * (costs[0] + SAME_OPTIMUM * problem.tracks.observations)
 
 
 def _starts(

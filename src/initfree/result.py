@@ -74,6 +74,8 @@ class Result:
     """every start of the `auto` strategy, in order; empty for a single pipeline"""
     winner: str = ""
     """name of the start that won"""
+    notes: tuple[str, ...] = ()
+    """what else the user should know, a sentence each"""
 
     def stage(self, name: str) -> StageReport:
         """The report of a stage by name."""

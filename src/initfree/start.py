@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from initfree import formulations
+from initfree.ambiguity import with_focal_told
 from initfree.arrays import Array
 from initfree.certificate import Certificate, certify
 from initfree.config import SolveConfig
 from initfree.euclidean import adjust
+from initfree.focal import with_focals
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.pipeline import (
     OnProgress,
@@ -43,6 +45,8 @@ class Start:
     rotations: RelativeRotations | None = None
     cameras: Array | None = None
     """first cameras (cameras, 3, 4) in place of the configured initialisation"""
+    focal: Array | None = None
+    """guessed focal lengths (cameras,): all stages before the adjustment see calibrated rays"""
     patient: bool = True
     """if not, the start is put off where stage 1 already looks like wrong matches"""
 
@@ -89,24 +93,28 @@ def run_start(problem: Problem, start: Start, on_progress: OnProgress | None) ->
     def reporting(stage: str):
         return None if on_progress is None else partial(on_progress, f"{start.name}: {stage}")
 
-    P, X, report = minimise_ose(part, config, start.rotations, reporting("varpro"), start.cameras)
+    seen, whole = (p if start.focal is None else with_focals(p, start.focal) for p in (part, problem))
+    P, X, report = minimise_ose(seen, config, start.rotations, reporting("varpro"), start.cameras)
     if not start.patient:
-        error = reprojection_errors(part.tracks, part.m, part.pixels, P, X) / part.pixels.mean(axis=1)
+        error = reprojection_errors(seen.tracks, seen.m, seen.pixels, P, X) / seen.pixels.mean(axis=1)
         if np.quantile(error, 0.8) > WRONG_MATCHES:
             return None
     stages = [report]
     if formulations.make(config.formulation, config.alpha).radial:
-        P, X, report = refine_radial_cameras(part, config, P, X, reporting("radial"))
+        P, X, report = refine_radial_cameras(seen, config, P, X, reporting("radial"))
         stages.append(report)
     if config.refine:
-        P, X, report = refine_projective(part, config, P, X, reporting("refinement"))
+        P, X, report = refine_projective(seen, config, P, X, reporting("refinement"))
         stages.append(report)
     if left is not None:
-        everywhere = triangulate_projective(problem, P)
+        everywhere = triangulate_projective(whole, P)
         everywhere[left] = X
         X = everywhere
-    upgraded, before, report = upgrade_metric(problem, config, P, X)
+    upgraded, before, report = upgrade_metric(whole, config, P, X)
     stages.append(report)
+    if start.focal is not None:
+        P = P * np.stack([start.focal, start.focal, np.ones_like(start.focal)], axis=1)[:, :, None]
+        upgraded, before = replace(upgraded, focal=start.focal), replace(before, focal=start.focal)
     limits = repair_limits(problem, config.max_iterations, config.refine_tolerance)
     held = upgraded if left is None else replace(upgraded, xyz=upgraded.xyz[left])
     metric, report = adjust_euclidean(part, config, held, reporting("adjustment"))
@@ -122,7 +130,7 @@ def run_start(problem: Problem, start: Start, on_progress: OnProgress | None) ->
     cost = robust_cost(problem, metric)
     if rounds:
         stages.append(StageReport("repair", time.perf_counter() - resecting, iterations=rounds, cost=cost))
-    certificate = certify(problem, metric)
+    certificate = with_focal_told(problem, metric, certify(problem, metric))
     return Attempt(start, P, X, before, upgraded, metric, certificate, cost, tuple(stages), time.perf_counter() - began)
 
 

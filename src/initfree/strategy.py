@@ -12,8 +12,10 @@ import numpy as np
 
 from initfree.completion import complete
 from initfree.config import SolveConfig
+from initfree.doubt import doubt_intrinsics
 from initfree.errors import InputError
 from initfree.formulations.pose_rot import RelativeRotations
+from initfree.guessed import guessed_starts
 from initfree.pipeline import OnProgress, blas_threads
 from initfree.problem import Problem, restricted
 from initfree.result import Result
@@ -26,6 +28,8 @@ from initfree.voting import vote
 SAME_OPTIMUM = 1e-4
 """Relative difference of costs up to which two starts have found the same optimum; with a pixel² for as many observations
 as its inverse, below which costs are rounding."""
+SAME_OPTIMUM_FREE = 1e-3
+"""The same where intrinsics are unknown: distortion that little depends on moves for long after the cameras stand still."""
 MIN_MATCHES = 10
 MIN_INLIERS = 12
 SEEDS = 4
@@ -43,7 +47,8 @@ def solve_auto(
     rotations: RelativeRotations | None = None,
     on_progress: OnProgress | None = None,
 ) -> Result:
-    """The best reconstruction of several starts; the first is the pipeline that `config` describes.
+    """The best reconstruction of several starts; the first is the pipeline that `config` describes, or, where intrinsics
+    are unknown, guesses them.
 
     Ends as soon as a start is certified, or when two starts found the best optimum, or when all were tried; after one where
     the observations themselves leave the reconstruction open. The number of starts is the budget, not the clock: the same
@@ -64,13 +69,15 @@ def solve_auto(
         if best.certificate.doubtful and _found_twice(problem, attempts):
             reason = "the observations agree with every camera, and two starts found the same"
             best = replace(best, certificate=replace(best.certificate, accepted=True, doubtful=False, reason=reason))
-        return complete(best.result(problem, [a.report() for a in attempts]))
+        result = best.result(problem, [a.report() for a in attempts])
+        return complete(doubt_intrinsics(result, config, on_progress))
 
 
 def _found_twice(problem: Problem, attempts: list[Attempt]) -> bool:
     """Whether the best two attempts ended in the same optimum: what the certificate says of it will not change."""
     costs = sorted(a.cost for a in attempts)[:2]
-    return len(costs) == 2 and costs[1] - costs[0] <= SAME_OPTIMUM * (costs[0] + SAME_OPTIMUM * problem.tracks.observations)
+    same = SAME_OPTIMUM if problem.calibrated else SAME_OPTIMUM_FREE
+    return len(costs) == 2 and costs[1] - costs[0] <= same * (costs[0] + SAME_OPTIMUM * problem.tracks.observations)
 
 
 def _starts(
@@ -83,8 +90,11 @@ def _starts(
         pairs, rotations = two_view_geometries(problem, config.seed, MIN_MATCHES), estimate_rotations(problem, config.seed)
     first = Start(config.init, short, rotations=rotations)
     shared = np.tril(problem.tracks.covisibility, -1)
+    if not problem.calibrated:
+        yield from guessed_starts(problem, short, attempts)
+    tried = len(attempts)
     yield replace(first, patient=bool(problem.baselines.reasons))
-    put_off = not attempts
+    put_off = len(attempts) == tried
     keep = None
     if problem.calibrated and (shared >= MIN_MATCHES).any():
         pairs = two_view_geometries(problem, config.seed, MIN_MATCHES) if pairs is None else pairs

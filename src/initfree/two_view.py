@@ -1,12 +1,13 @@
 """Two-view geometry of calibrated image pairs: who agrees with whom, before there is any reconstruction."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pycolmap
 from numpy.typing import NDArray
 
-from initfree.arrays import Array, Index
+from initfree.arrays import Array, Index, Tracks
 from initfree.errors import InputError
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.problem import Problem
@@ -14,6 +15,8 @@ from initfree.problem import Problem
 NEIGHBOURS = 8
 MAX_ERROR = 2.0
 """pixels, for an inlier of the essential matrix"""
+MOST_MATCHES = 300
+"""of a pair, where a geometry is all that is asked for"""
 
 
 @dataclass(frozen=True)
@@ -34,10 +37,11 @@ class TwoView:
         return int(np.count_nonzero(self.inlier))
 
 
-def two_view_geometries(problem: Problem, seed: int, min_matches: int) -> list[TwoView]:
+def two_view_geometries(problem: Problem, seed: int, min_matches: int, most: int | None = None) -> list[TwoView]:
     """Essential matrices (pycolmap, LO-RANSAC at 2 px) between each camera and those it shares most landmarks with.
 
-    Pairs that share fewer than `min_matches` landmarks, or of which no essential matrix is found, are left out.
+    Pairs that share fewer than `min_matches` landmarks, or of which no essential matrix is found, are left out. At most
+    `most` matches of a pair are looked at: enough for its rotation, not for a vote on every match.
     """
     if not problem.calibrated:
         raise InputError("two-view geometry needs known intrinsics; this problem has none")
@@ -47,8 +51,19 @@ def two_view_geometries(problem: Problem, seed: int, min_matches: int) -> list[T
     options = pycolmap.RANSACOptions(
         max_error=MAX_ERROR, random_seed=seed, min_num_trials=100, max_num_trials=5000, confidence=0.9999
     )
-    by_camera = [np.flatnonzero(tracks.cam == k) for k in range(tracks.cameras)]
     found = []
+    for k, l, matches in shared_matches(tracks, min_matches, most):
+        xk, xl = problem.m[matches[:, 0]] * focal, problem.m[matches[:, 1]] * focal
+        essential = pycolmap.estimate_essential_matrix(xl, xk, camera, camera, options)
+        if essential is not None:
+            inlier = np.asarray(essential["inlier_mask"], dtype=bool)
+            found.append(TwoView(k, l, essential["cam2_from_cam1"].rotation.matrix(), matches, inlier))
+    return found
+
+
+def shared_matches(tracks: Tracks, min_matches: int, most: int | None = None) -> Iterator[tuple[int, int, Index]]:
+    """(k, l, matches) of the neighbour pairs k > l; of more than `most` matches, evenly chosen ones."""
+    by_camera = [np.flatnonzero(tracks.cam == k) for k in range(tracks.cameras)]
     for k, l in neighbour_pairs(tracks.covisibility, min_matches):
         _, a, b = np.intersect1d(
             tracks.landmark[by_camera[k]],
@@ -57,12 +72,9 @@ def two_view_geometries(problem: Problem, seed: int, min_matches: int) -> list[T
             assume_unique=True,
         )
         matches = np.stack([by_camera[k][a], by_camera[l][b]], axis=1)
-        xk, xl = problem.m[matches[:, 0]] * focal, problem.m[matches[:, 1]] * focal
-        essential = pycolmap.estimate_essential_matrix(xl, xk, camera, camera, options)
-        if essential is not None:
-            inlier = np.asarray(essential["inlier_mask"], dtype=bool)
-            found.append(TwoView(k, l, essential["cam2_from_cam1"].rotation.matrix(), matches, inlier))
-    return found
+        if most is not None and len(matches) > most:
+            matches = matches[np.linspace(0, len(matches) - 1, most).astype(np.int64)]
+        yield k, l, matches
 
 
 def relative_rotations(pairs: list[TwoView], min_inliers: int) -> RelativeRotations | None:

@@ -81,6 +81,8 @@ def print_result(console: Console, result: Result, seconds: float) -> None:
         f"reprojection: median {certificate.median_pixels:.3g} px, {certificate.inlier_share:.1%} within 4 px",
         soft_wrap=True,
     )
+    for note in result.notes:
+        console.print(f"note: {note}", soft_wrap=True)
     verdict = "accepted" if certificate.accepted else "not accepted"
     console.print(f"{verdict}: {certificate.reason} ({seconds:.1f} s)", soft_wrap=True)
 

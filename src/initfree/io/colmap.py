@@ -104,7 +104,7 @@ def observations_of(reconstruction: pycolmap.Reconstruction, source: str, intrin
     first = without_repeats(image_of, landmark_id)
     repeated = int(np.count_nonzero(~first))
     image_of, landmark_id, keypoint_of = image_of[first], landmark_id[first], keypoint_of[first]
-    normalise = _calibrated if intrinsics_known else _scaled
+    normalise = _calibrated if intrinsics_known else scaled_keypoints
     normalized, pixels = normalise(images, cameras, image_of, keypoint_of)
     far = np.flatnonzero(np.abs(normalized).max(axis=1, initial=0.0) > _FARTHEST)
     if len(far):
@@ -146,7 +146,7 @@ def _calibrated(
     return normalized, pixels
 
 
-def _scaled(
+def scaled_keypoints(
     images: list[Image], cameras: dict[int, pycolmap.Camera], image_of: Index, keypoint_of: Index
 ) -> tuple[Array, Array]:
     """Pixels from the image's centre, scaled by the largest of all: intrinsics unknown, distortion ignored."""

@@ -50,6 +50,7 @@ def describe(result: Result, seconds: float, metrics: dict[str, Metrics] | None 
         },
         "positive_depths": result.metric.positive_depths,
         "certificate": asdict(result.certificate),
+        "notes": list(result.notes),
         "metrics": None if metrics is None else {stage: m.to_dict() for stage, m in metrics.items()},
         "seconds": seconds,
         "peak_rss_mib": peak_rss_mib(),

@@ -1,0 +1,34 @@
+"""Starts for unknown intrinsics: focal lengths guessed from pairs of images, and what calibrated images allow from there."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from initfree.config import SolveConfig
+from initfree.focal import guess_focals, with_focals
+from initfree.problem import Problem
+from initfree.start import Attempt, Start
+from initfree.two_view import MOST_MATCHES, relative_rotations, two_view_geometries
+
+MIN_MATCHES = 10
+MIN_INLIERS = 12
+
+
+def guessed_starts(problem: Problem, config: SolveConfig, attempts: list[Attempt]) -> Iterator[Start]:
+    """pOSE with the pairs' rotations, whose cameras are metric as they are; then on from there without the rotations.
+
+    A surrogate without rotations has many local optima where cameras see wide angles and move forward (BAL's
+    ladybug-49: most starts end in one), and an upgrade from wrong ones bends the rest.
+    """
+    focal = guess_focals(problem, config.seed, MIN_MATCHES)
+    if focal is None:
+        return
+    pairs = two_view_geometries(with_focals(problem, focal), config.seed, MIN_MATCHES, MOST_MATCHES)
+    rotations = relative_rotations(pairs, MIN_INLIERS)
+    if rotations is None:
+        return
+    name = "guessed focal lengths"
+    # The rotations hold the cameras: neither a projective refinement nor an upgrade would bring them closer to metric ones.
+    held = replace(config, formulation="pose-rot", refine=False, upgrade="none")
+    yield Start(name, held, rotations=rotations, focal=focal)
+    if attempts:
+        yield Start(f"{name}, continued at alpha 0.002", replace(config, alpha=0.002), cameras=attempts[-1].P)

@@ -23,13 +23,14 @@ RADII = 3.5
 """an observation fits well within this many noise levels, and comes near within ten times that"""
 LEAST_RADIUS = 1.0
 NEAR = 10.0
-MIN_PURITY = 0.88
-MIN_CAMERA_PURITY = 0.8
+MIN_PURITY = 0.84
+MIN_CAMERA_PURITY = 0.6
 DEVIATIONS = 2.0
 """a camera's purity may be below the least by this many standard deviations of a share of so many observations"""
-CLEAR_PURITY = 0.9
+SAFE_CAMERA_PURITY = 0.8
+CLEAR_CAMERA_PURITY = 0.9
 MAX_UNEVENNESS = 1.6
-"""A reconstruction with a camera significantly below the clear purity and this uneven is doubtful."""
+"""A camera significantly below the safe purity is doubtful; below the clear one, if the cameras are this uneven."""
 MIN_SHARE = 0.6
 MIN_WORST_SHARE = 0.4
 MIN_CONSENSUS_SHARE = 0.3
@@ -51,6 +52,8 @@ class Certificate:
     reason: str
     doubtful: bool
     """not accepted only because some camera fits clearly worse than the others: the same from another start settles it"""
+    margin: float
+    """smallest difference of a share to what is expected of it: the certificate as one number, better if larger"""
     failing: tuple[str, ...]
     """images that do not agree with the others"""
     noise: float
@@ -142,7 +145,7 @@ def certify(problem: Problem, metric: Metric) -> Certificate:
     check(share, MIN_WORST_SHARE, "fits only {:.0%} of its observations")
     check(
         camera_purity,
-        MIN_CAMERA_PURITY - DEVIATIONS * _deviation(MIN_CAMERA_PURITY, near),
+        _significantly(MIN_CAMERA_PURITY, near),
         f"fits only {{:.0%}} of the observations that come near it within {radius:.2g} px",
     )
     check(consensus, MIN_CONSENSUS, "is held by {:.0f} observations of landmarks that others agree on")
@@ -150,16 +153,23 @@ def certify(problem: Problem, metric: Metric) -> Certificate:
     parallax = median_parallax(tracks, metric, agreeing) if agreeing.any() else 0.0
     if parallax < MIN_PARALLAX:
         reasons.append(f"the median landmark has a parallax of {parallax:.2g} degrees; expected at least {MIN_PARALLAX}")
-    unclear = camera_purity < CLEAR_PURITY - DEVIATIONS * _deviation(CLEAR_PURITY, near)
-    doubtful = not reasons and unevenness > MAX_UNEVENNESS and bool(unclear.any())
+    expected = SAFE_CAMERA_PURITY if unevenness <= MAX_UNEVENNESS else CLEAR_CAMERA_PURITY
+    above = camera_purity - _significantly(expected, near)
+    doubtful = not reasons and bool((above < 0.0).any())
     if doubtful:
-        k = int(np.argmax(medians))
-        reasons.append(f"image {names[k]!r} fits {unevenness:.2g} times worse than the better images")
+        k = int(np.argmin(above))
+        reasons.append(
+            f"image {names[k]!r} fits {camera_purity[k]:.0%} of the observations that come near it within {radius:.2g} px, "
+            "clearly worse than the others, and no second start confirms it"
+        )
+    margins = [overall - MIN_SHARE, purity - MIN_PURITY, above.min(), (share - MIN_WORST_SHARE).min()]
+    margins.append((consensus / seen - MIN_CONSENSUS_SHARE).min())
     worst = int(np.argmin(share))
     return Certificate(
         accepted=not reasons,
         reason="; ".join(reasons) or "the observations agree with every camera",
         doubtful=doubtful,
+        margin=float(min(margins)),
         failing=tuple(names[k] for k in np.flatnonzero(failing)),
         noise=noise,
         radius=radius,
@@ -178,9 +188,9 @@ def certify(problem: Problem, metric: Metric) -> Certificate:
     )
 
 
-def _deviation(share: float, of: Array) -> Array:
-    """Standard deviation of an observed share, if the true one is `share`."""
-    return np.sqrt(share * (1.0 - share) / of)
+def _significantly(share: float, of: Array) -> Array:
+    """The share out of so many below which one is significantly smaller than `share`."""
+    return share - DEVIATIONS * np.sqrt(share * (1.0 - share) / of)
 
 
 def _redundancy(tracks: Tracks) -> list[str]:

@@ -24,8 +24,10 @@ def auto(job: Job, data: Data, place: Place) -> Outcome:
     result = solve_auto(data.problem, SolveConfig(seed=job.data.seed))
     seconds = time.perf_counter() - began
     stages = {stage.name: stage for stage in result.stages}
-    history = {"ose": history_of(stages["varpro"]), "refinement": history_of(stages["refinement"])}
-    columns = stage_columns(stages["varpro"], stages["refinement"])
+    # A start that rotations hold has no projective refinement.
+    refinement = stages.get("refinement")
+    history = {"ose": history_of(stages["varpro"])} | ({"refinement": history_of(refinement)} if refinement else {})
+    columns = stage_columns(stages["varpro"], refinement)
     columns |= {"accepted": result.certificate.accepted, "reason": f"{result.winner}: {result.certificate.reason}"}
     columns |= {"euclidean_cost": _ranked_cost(result), "seconds_total": seconds}
     return _adjusted(job, data, result.model(), columns, history)

@@ -169,7 +169,7 @@ def certify(problem: Problem, metric: Metric) -> Certificate:
         accepted=not reasons,
         reason="; ".join(reasons) or "the observations agree with every camera",
         doubtful=doubtful,
-        margin=float(min(margins)),
+        margin=float(min(margins)) if doubtful or not reasons else min(float(min(margins)), 0.0),
         failing=tuple(names[k] for k in np.flatnonzero(failing)),
         noise=noise,
         radius=radius,

@@ -57,7 +57,8 @@ def consistent_part(result: Result) -> Result:
             f"only {len(stay)} of {result.problem.tracks.cameras} images form one consistent reconstruction; "
             f"left out: {named} ({result.certificate.reason})"
         )
-        certificate = replace(certificate, accepted=False, doubtful=False)
+        missing = len(gone) / result.problem.tracks.cameras
+        certificate = replace(certificate, accepted=False, doubtful=False, margin=MAX_LEFT_OUT - missing)
     return replace(
         result,
         problem=problem,

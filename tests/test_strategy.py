@@ -1,7 +1,9 @@
 """The `auto` strategy: wrong cameras repaired, failed starts replaced, wrong matches left out, nothing wrong accepted."""
 
 from dataclasses import replace
+from threading import Event
 
+import numba
 import numpy as np
 import pytest
 from models import to_reconstruction
@@ -13,6 +15,7 @@ from initfree.certificate import certify
 from initfree.completion import consistent_part
 from initfree.evaluation import as_model
 from initfree.model import MetricModel
+from initfree.parallel import AbandonedError, abandonable, in_order
 from initfree.problem import restricted, without_cameras
 from initfree.repair import camera_shares, consensus, repair, repair_limits, robust_cost
 from initfree.start import triangulate_projective
@@ -274,3 +277,31 @@ def test_a_plane_with_unknown_focal_lengths_is_rejected_with_the_reason():
     known = initfree.solve_auto(initfree.load(to_reconstruction(flat)))
     assert known.certificate.accepted
     assert initfree.evaluate(known, to_reconstruction(flat)).rotation_auc20 > 95.0
+
+
+def test_the_number_of_threads_does_not_change_the_result(scene):
+    """Many wrong matches, so that batches of starts run."""
+    problem = initfree.load(to_reconstruction(with_wrong_matches(scene, 0.35)[0]))
+    threads = numba.get_num_threads()
+    results = []
+    for n in (1, threads):
+        numba.set_num_threads(n)
+        results.append(initfree.solve_auto(problem))
+    numba.set_num_threads(threads)
+    one, all_cores = results
+    assert [start.name for start in one.starts] == [start.name for start in all_cores.starts]
+    assert np.array_equal(one.metric.R, all_cores.metric.R)
+    assert np.array_equal(one.metric.xyz, all_cores.metric.xyz)
+
+
+def test_work_in_order_ends_when_nobody_waits():
+    begun = []
+    running = in_order(lambda k: (begun.append(k), k)[1], range(100))
+    assert next(running) == 0
+    running.close()
+    assert list(in_order(str, range(5))) == list("01234")
+    callback = abandonable(None, abandoned := Event())
+    callback("stage", 1)
+    abandoned.set()
+    with pytest.raises(AbandonedError):
+        callback("stage", 2)

@@ -27,6 +27,7 @@ from initfree.problem import Problem, restricted
 from initfree.refinement import reprojection_errors
 from initfree.repair import repair, repair_limits, robust_cost
 from initfree.result import Result, StageReport, StartReport
+from initfree.trimming import trim
 from initfree.upgrade.metric import Metric
 
 WRONG_MATCHES = 0.02
@@ -47,6 +48,8 @@ class Start:
     """first cameras (cameras, 3, 4) in place of the configured initialisation"""
     focal: Array | None = None
     """guessed focal lengths (cameras,): all stages before the adjustment see calibrated rays"""
+    trimmed: float = 0.0
+    """share of the observations that stage 1 suspects before it begins (`trimming.trim`), in place of `keep`"""
     patient: bool = True
     """if not, the start is put off where stage 1 already looks like wrong matches"""
 
@@ -83,23 +86,27 @@ def run_start(problem: Problem, start: Start, on_progress: OnProgress | None) ->
     None where the start's observations do not hold all cameras together, or where it was put off.
     """
     began = time.perf_counter()
-    config, part, left = start.config, problem, None
-    if start.keep is not None:
-        found = restricted(problem, start.keep, least=2)
-        if found is None:
-            return None
-        part, left = found
+    config, part, left, keep, first = start.config, problem, None, start.keep, start.cameras
 
     def reporting(stage: str):
         return None if on_progress is None else partial(on_progress, f"{start.name}: {stage}")
 
+    stages = []
+    if start.trimmed:
+        first, keep = trim(problem, config, start.trimmed, reporting("trimming"))
+        stages.append(StageReport("trimming", time.perf_counter() - began))
+    if keep is not None:
+        found = restricted(problem, keep, least=2)
+        if found is None:
+            return None
+        part, left = found
     seen, whole = (p if start.focal is None else with_focals(p, start.focal) for p in (part, problem))
-    P, X, report = minimise_ose(seen, config, start.rotations, reporting("varpro"), start.cameras)
+    P, X, report = minimise_ose(seen, config, start.rotations, reporting("varpro"), first)
     if not start.patient:
         error = reprojection_errors(seen.tracks, seen.m, seen.pixels, P, X) / seen.pixels.mean(axis=1)
         if np.quantile(error, 0.8) > WRONG_MATCHES:
             return None
-    stages = [report]
+    stages.append(report)
     if formulations.make(config.formulation, config.alpha).radial:
         P, X, report = refine_radial_cameras(seen, config, P, X, reporting("radial"))
         stages.append(report)

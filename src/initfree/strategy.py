@@ -7,6 +7,7 @@ resected, and starts are ranked by the robust Euclidean cost of ALL observations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from threading import Event
 
 import numpy as np
 
@@ -16,12 +17,12 @@ from initfree.doubt import doubt_intrinsics
 from initfree.errors import InputError
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.guessed import guessed_starts
+from initfree.parallel import abandonable, in_order
 from initfree.pipeline import OnProgress, blas_threads
 from initfree.problem import Problem, restricted
 from initfree.result import Result
 from initfree.rotations import estimate_rotations
 from initfree.start import Attempt, Start, run_start
-from initfree.trimming import trim
 from initfree.two_view import TwoView, relative_rotations, two_view_geometries
 from initfree.voting import vote
 
@@ -58,12 +59,8 @@ def solve_auto(
         raise InputError("the auto strategy ranks starts by their Euclidean adjustment; --no-adjust needs --strategy single")
     with blas_threads(problem):
         attempts: list[Attempt] = []
-        for start in _starts(problem, config, rotations, attempts):
-            attempt = run_start(problem, start, on_progress)
-            if attempt is None:
-                continue
-            attempts.append(attempt)
-            if attempt.certificate.accepted or problem.baselines.reasons or _found_twice(problem, attempts):
+        for batch in _batches(problem, config, rotations, attempts):
+            if _settled(problem, batch, attempts, on_progress):
                 break
         best = min(attempts, key=lambda a: (not (a.certificate.accepted or a.certificate.doubtful), a.cost))
         if best.certificate.doubtful and _found_twice(problem, attempts):
@@ -73,6 +70,25 @@ def solve_auto(
         return complete(doubt_intrinsics(result, config, on_progress))
 
 
+def _settled(problem: Problem, batch: list[Start], attempts: list[Attempt], on_progress: OnProgress | None) -> bool:
+    """Run a batch, side by side, and add what it led to; True as soon as nothing more need be tried.
+
+    What ran beside the start that settled it does not count: one core would not have come to it.
+    """
+    abandoned = Event()
+    running = in_order(lambda start: run_start(problem, start, abandonable(on_progress, abandoned)), batch)
+    try:
+        for attempt in running:
+            if attempt is not None:
+                attempts.append(attempt)
+                if attempt.certificate.accepted or problem.baselines.reasons or _found_twice(problem, attempts):
+                    return True
+    finally:
+        abandoned.set()
+        running.close()
+    return False
+
+
 def _found_twice(problem: Problem, attempts: list[Attempt]) -> bool:
     """Whether the best two attempts ended in the same optimum: what the certificate says of it will not change."""
     costs = sorted(a.cost for a in attempts)[:2]
@@ -80,46 +96,53 @@ def _found_twice(problem: Problem, attempts: list[Attempt]) -> bool:
     return len(costs) == 2 and costs[1] - costs[0] <= same * (costs[0] + SAME_OPTIMUM * problem.tracks.observations)
 
 
-def _starts(
+def _batches(
     problem: Problem, config: SolveConfig, rotations: RelativeRotations | None, attempts: list[Attempt]
-) -> Iterator[Start]:
-    """Starts in the order in which they are worth their time; `attempts` holds what the earlier ones led to."""
+) -> Iterator[list[Start]]:
+    """Starts in the order in which they are worth their time; those of a batch do not wait for each other.
+
+    `attempts` holds what the earlier batches led to.
+    """
     short = replace(config, max_iterations=min(config.max_iterations, SHORT))
     pairs: list[TwoView] | None = None
     if config.formulation == "pose-rot" and rotations is None:
         pairs, rotations = two_view_geometries(problem, config.seed, MIN_MATCHES), estimate_rotations(problem, config.seed)
     first = Start(config.init, short, rotations=rotations)
-    shared = np.tril(problem.tracks.covisibility, -1)
     if not problem.calibrated:
-        yield from guessed_starts(problem, short, attempts)
+        for start in guessed_starts(problem, short, attempts):
+            yield [start]
     tried = len(attempts)
-    yield replace(first, patient=bool(problem.baselines.reasons))
+    yield [replace(first, patient=bool(problem.baselines.reasons))]
     put_off = len(attempts) == tried
     keep = None
+    shared = np.tril(problem.tracks.covisibility, -1)
     if problem.calibrated and (shared >= MIN_MATCHES).any():
         pairs = two_view_geometries(problem, config.seed, MIN_MATCHES) if pairs is None else pairs
         keep = vote(problem.tracks, pairs)
         estimated = relative_rotations(pairs, MIN_INLIERS)
         if restricted(problem, keep) is None:
             keep = None
-        elif estimated is not None:
+        elif estimated is None:
+            yield [Start("vote", short, keep)]
+        else:
             # No projective refinement: where few tracks join two parts, it bends them against each other.
             voted = replace(short, formulation="pose-rot", refine=False)
-            yield Start("vote with rotations", voted, keep, estimated)
-            yield Start("vote with rotations, refined", replace(voted, refine=True), keep, estimated)
-            if attempts:
+            tried = len(attempts)
+            yield [Start("vote with rotations", voted, keep, estimated)]
+            batch = [Start("vote with rotations, refined", replace(voted, refine=True), keep, estimated)]
+            if len(attempts) > tried:
                 # The optimum of the surrogate itself may not be a reconstruction: continue with less of its regulariser.
-                yield Start("vote, continued at alpha 0.002", replace(short, alpha=0.002), keep, cameras=attempts[-1].P)
-        if keep is not None:
-            yield Start("vote", short, keep)
+                less = replace(short, alpha=0.002)
+                batch.append(Start("vote, continued at alpha 0.002", less, keep, cameras=attempts[-1].P))
+            yield [*batch, Start("vote", short, keep)]
     plain = replace(short, formulation="pose")
-    for share in TRIMMED:
-        P, trimmed = trim(problem, plain, share)
-        yield Start(f"trimmed by {share:.0%}", plain, trimmed, cameras=P)
-    if put_off:
-        yield first
-    yield Start("spectral-outward", replace(short, init="spectral-outward"), keep)
-    best = min(attempts, key=lambda attempt: attempt.cost)
-    yield Start("continued at alpha 0.002", replace(short, alpha=0.002), cameras=best.P)
-    for seed in range(config.seed, config.seed + SEEDS):
-        yield Start(f"normal-affine, seed {seed}", replace(short, init="normal-affine", seed=seed), keep)
+    yield [Start(f"trimmed by {share:.0%}", plain, trimmed=share) for share in TRIMMED]
+    outward = Start("spectral-outward", replace(short, init="spectral-outward"), keep)
+    yield [first, outward] if put_off else [outward]
+    if attempts:
+        best = min(attempts, key=lambda attempt: attempt.cost)
+        yield [Start("continued at alpha 0.002", replace(short, alpha=0.002), cameras=best.P)]
+    yield [
+        Start(f"normal-affine, seed {seed}", replace(short, init="normal-affine", seed=seed), keep)
+        for seed in range(config.seed, config.seed + SEEDS)
+    ]

@@ -14,7 +14,7 @@ from initfree.config import SolveConfig
 from initfree.initialization import initialize
 from initfree.problem import Problem
 from initfree.refinement import reprojection_errors
-from initfree.varpro.levenberg_marquardt import LMConfig
+from initfree.varpro.levenberg_marquardt import LMConfig, OnIteration
 from initfree.varpro.variable_projection import VariableProjection
 
 ROUNDS = 5
@@ -26,7 +26,9 @@ LEAST_OBSERVATIONS = 10
 """the best so many observations of a camera stay, whatever their errors"""
 
 
-def trim(problem: Problem, config: SolveConfig, share: float) -> tuple[Array, NDArray[np.bool_]]:
+def trim(
+    problem: Problem, config: SolveConfig, share: float, on_iteration: OnIteration | None = None
+) -> tuple[Array, NDArray[np.bool_]]:
     """Stage 1 anew, five times, with the worst `share` of the last round's observations suspected.
 
     Every round starts from the configured initialisation, not from the last round: a fold that wrong matches made would
@@ -39,7 +41,7 @@ def trim(problem: Problem, config: SolveConfig, share: float) -> tuple[Array, ND
     P, error = first, weight
     for _ in range(ROUNDS):
         stage = VariableProjection(tracks, problem.m, formulation, first, weight=weight)
-        stage.minimise(LMConfig(config.max_iterations, config.tolerance))
+        stage.minimise(LMConfig(config.max_iterations, config.tolerance), on_iteration)
         P, error = stage.P, reprojection_errors(tracks, problem.m, problem.pixels, stage.P, stage.X)
         limit = max(LEAST_PIXELS, float(np.quantile(error, 1.0 - share)))
         weight = np.where(error <= limit, 1.0, SUSPECTED)

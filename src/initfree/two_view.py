@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from initfree.arrays import Array, Index, Tracks
 from initfree.errors import InputError
 from initfree.formulations.pose_rot import RelativeRotations
+from initfree.parallel import in_order
 from initfree.problem import Problem
 
 NEIGHBOURS = 8
@@ -51,14 +52,18 @@ def two_view_geometries(problem: Problem, seed: int, min_matches: int, most: int
     options = pycolmap.RANSACOptions(
         max_error=MAX_ERROR, random_seed=seed, min_num_trials=100, max_num_trials=5000, confidence=0.9999
     )
-    found = []
-    for k, l, matches in shared_matches(tracks, min_matches, most):
+
+    def geometry(pair: tuple[int, int, Index]) -> TwoView | None:
+        k, l, matches = pair
         xk, xl = problem.m[matches[:, 0]] * focal, problem.m[matches[:, 1]] * focal
         essential = pycolmap.estimate_essential_matrix(xl, xk, camera, camera, options)
-        if essential is not None:
-            inlier = np.asarray(essential["inlier_mask"], dtype=bool)
-            found.append(TwoView(k, l, essential["cam2_from_cam1"].rotation.matrix(), matches, inlier))
-    return found
+        if essential is None:
+            return None
+        inlier = np.asarray(essential["inlier_mask"], dtype=bool)
+        return TwoView(k, l, essential["cam2_from_cam1"].rotation.matrix(), matches, inlier)
+
+    pairs = list(shared_matches(tracks, min_matches, most))
+    return [found for found in in_order(geometry, pairs) if found is not None]
 
 
 def shared_matches(tracks: Tracks, min_matches: int, most: int | None = None) -> Iterator[tuple[int, int, Index]]:

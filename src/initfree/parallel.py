@@ -1,0 +1,47 @@
+"""Work side by side on all cores: kernels and pycolmap's estimators run without the interpreter lock.
+
+Results come in the order of the work, whatever ends first, so that they do not depend on the number of cores. As many
+threads as Numba has (NUMBA_NUM_THREADS): one in a worker of a sweep.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any, TypeVar
+
+import numba
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+
+
+class AbandonedError(Exception):
+    """Raised inside work that nobody waits for any more."""
+
+
+def in_order(function: Callable[[Item], Value], items: Sequence[Item]) -> Generator[Value, None, None]:
+    """function(item) for every item, in order. Closing the iterator drops what has not begun."""
+    threads = min(numba.get_num_threads(), len(items))
+    if threads <= 1:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        futures = [pool.submit(function, item) for item in items]
+        try:
+            for future in futures:
+                yield future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def abandonable(callback: Callable[..., None] | None, abandoned: Event) -> Callable[..., None]:
+    """A callback for long work that ends it once it is abandoned."""
+
+    def watching(*arguments: Any) -> None:
+        if abandoned.is_set():
+            raise AbandonedError
+        if callback is not None:
+            callback(*arguments)
+
+    return watching

@@ -11,8 +11,8 @@ import numpy as np
 from initfree.certificate import INLIER_PIXELS
 from initfree.config import SolveConfig
 from initfree.guessed import guessed_starts
-from initfree.io.colmap import scaled_keypoints
 from initfree.losses import Cauchy
+from initfree.normalization import scaled_keypoints
 from initfree.pipeline import OnProgress
 from initfree.problem import Problem
 from initfree.refinement import ProjectiveRefinement, Reprojection

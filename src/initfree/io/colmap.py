@@ -9,6 +9,7 @@ import pycolmap
 from initfree.arrays import Array, Index
 from initfree.errors import InputError
 from initfree.model import MetricModel
+from initfree.normalization import scaled_keypoints
 from initfree.problem import Image, Observations, without_repeats
 
 _NO_POINT = np.iinfo(np.uint64).max
@@ -144,19 +145,6 @@ def _calibrated(
         if here.any():
             normalized[here] = camera.cam_from_img(image.keypoints[keypoint_of[here]])
     return normalized, pixels
-
-
-def scaled_keypoints(
-    images: list[Image], cameras: dict[int, pycolmap.Camera], image_of: Index, keypoint_of: Index
-) -> tuple[Array, Array]:
-    """Pixels from the image's centre, scaled by the largest of all: intrinsics unknown, distortion ignored."""
-    centred = np.empty((len(image_of), 2))
-    for k, image in enumerate(images):
-        camera = cameras[image.camera_id]
-        here = image_of == k
-        centred[here] = image.keypoints[keypoint_of[here]] - (camera.width / 2.0, camera.height / 2.0)
-    scale = float(np.abs(centred).max(initial=1.0))
-    return centred / scale, np.full((len(images), 2), scale)
 
 
 def metric_model(reconstruction: pycolmap.Reconstruction) -> MetricModel:

@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 from synthetic import Scene, ring, tracks_of
 
 import initfree
+from initfree import start, strategy
 from initfree.certificate import certify
 from initfree.completion import consistent_part
 from initfree.evaluation import as_model
@@ -305,3 +306,54 @@ def test_work_in_order_ends_when_nobody_waits():
     abandoned.set()
     with pytest.raises(AbandonedError):
         callback("stage", 2)
+
+
+def planted(attempt, k: int, cost: float, verdict: str):
+    certificate = replace(attempt.certificate, accepted=verdict == "accepted", doubtful=verdict == "doubtful")
+    return replace(attempt, start=replace(attempt.start, name=str(k)), cost=cost, certificate=certificate)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "winner", "accepted"),
+    [
+        ([(100.0, "doubtful"), (90.0, "rejected"), (90.0, "rejected")], "0", False),
+        ([(90.0, "doubtful"), (100.0, "accepted")], "1", True),
+        ([(90.0, "doubtful"), (90.0, "doubtful")], "0", True),
+        ([(90.0, "doubtful"), (95.0, "rejected"), (97.0, "rejected")], "0", False),
+    ],
+)
+def test_a_doubtful_reconstruction_needs_its_own_confirmation(scene, monkeypatch, attempts, winner, accepted):
+    """Planted verdicts and costs: only another attempt at the same, best optimum settles a doubt."""
+    problem = initfree.load(to_reconstruction(scene))
+    real = start.run_start(problem, start.Start("planted", initfree.SolveConfig()), None)
+    assert real is not None
+    queue = iter([planted(real, k, *attempt) for k, attempt in enumerate(attempts)])
+    monkeypatch.setattr(strategy, "run_start", lambda *_: next(queue, None))
+    monkeypatch.setattr(strategy, "doubt_intrinsics", lambda result, *_: result)
+    monkeypatch.setattr(strategy, "complete", lambda result: result)
+    numba.set_num_threads(1)
+    try:
+        result = initfree.solve_auto(problem)
+    finally:
+        numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    assert result.certificate.accepted == accepted
+    assert result.winner == winner
+
+
+def test_interrupting_one_start_abandons_those_beside_it():
+    """Not after they ran to their end: the second would, for a minute, if nobody told it."""
+    if numba.get_num_threads() < 2:
+        pytest.skip("one thread")
+    abandoned, begun, ended = Event(), Event(), Event()
+
+    def work(k: int) -> None:
+        if k == 0:
+            begun.wait(60.0)
+            raise KeyboardInterrupt
+        begun.set()
+        if abandoned.wait(60.0):
+            ended.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        list(in_order(work, [0, 1], abandoned))
+    assert ended.is_set()

@@ -127,3 +127,27 @@ def test_without_intrinsics_is_what_loading_without_them_gives(scene):
     assert not stripped.calibrated
     assert stripped.m == pytest.approx(unknown.m)
     assert stripped.pixels == pytest.approx(unknown.pixels)
+
+
+def sideways(cameras: int, garbage: bool) -> Scene:
+    """Cameras that shift sideways and look ahead fit with any focal length; the last image may be garbage."""
+    rng = np.random.default_rng(0)
+    centres = np.column_stack([np.linspace(-2.0, 2.0, cameras), np.zeros((cameras, 2))])
+    landmarks = rng.uniform((-3.0, -3.0, 4.0), (3.0, 3.0, 9.0), size=(300, 3))
+    tracks = tracks_of(np.ones((len(landmarks), cameras), dtype=bool))
+    x = landmarks[tracks.landmark] - centres[tracks.cam]
+    m = x[:, :2] / x[:, 2:] + 0.5 / 420.0 * rng.normal(size=(len(x), 2))
+    if garbage:
+        seen = np.flatnonzero(tracks.cam == cameras - 1)
+        m[seen] = m[rng.permutation(seen)]
+    return Scene(tracks, m, np.repeat(np.eye(3)[None], cameras, axis=0), centres, landmarks, 420.0)
+
+
+def test_a_single_pipeline_asks_whether_the_focal_length_is_told():
+    result = initfree.solve(initfree.load(to_reconstruction(sideways(10, garbage=False)), intrinsics="unknown"))
+    assert not result.certificate.accepted
+
+
+def test_the_part_without_failing_images_is_asked_too():
+    result = initfree.solve_auto(initfree.load(to_reconstruction(sideways(26, garbage=True)), intrinsics="unknown"))
+    assert not result.certificate.accepted

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from initfree.certificate import INLIER_PIXELS, Certificate
+from initfree.certificate import INLIER_PIXELS, Certificate, certify
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.problem import Problem
 from initfree.repair import robust_cost
@@ -20,6 +20,11 @@ SIGNIFICANT = 25.0
 _LEAST_NOISE = 0.1
 """pixels: a perfect fit must not make every difference significant"""
 _STEPS = 20
+
+
+def verify(problem: Problem, metric: Metric) -> Certificate:
+    """The verdict on a reconstruction: the certificate, and whether its focal lengths are told."""
+    return with_focal_told(problem, metric, certify(problem, metric))
 
 
 def with_focal_told(problem: Problem, metric: Metric, certificate: Certificate) -> Certificate:

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from initfree.ambiguity import verify
 from initfree.arrays import Index
-from initfree.certificate import INLIER_PIXELS, certify
+from initfree.certificate import INLIER_PIXELS
 from initfree.euclidean import adjust
 from initfree.problem import Problem, restricted, without_cameras
 from initfree.repair import consensus, repair_limits
@@ -45,7 +46,7 @@ def consistent_part(result: Result) -> Result:
         problem, cameras, landmarks = found
         stay, left = stay[cameras], left[landmarks]
         metric, _ = _adjusted(problem, _selected(metric, cameras, landmarks), result)
-        certificate = certify(problem, metric)
+        certificate = verify(problem, metric)
     if not certificate.accepted:
         return result
     gone = [name for name in result.problem.names if name not in set(problem.names)]

@@ -56,7 +56,7 @@ class SolveConfig:
         checks = {
             "beta": (positive(self.beta), "a positive number"),
             "refine_scale": (positive(self.refine_scale), "a positive number of pixels"),
-            "seed": (self.seed >= 0, "zero or a positive integer"),
+            "seed": (0 <= self.seed < 2**30, "an integer from 0 to below 2^30"),
             "max_iterations": (self.max_iterations >= 1, "at least 1"),
             "tolerance": (0.0 <= self.tolerance < 1.0, "a number from 0 to below 1"),
             "refine_tolerance": (0.0 <= self.refine_tolerance < 1.0, "a number from 0 to below 1"),

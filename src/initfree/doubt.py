@@ -39,6 +39,9 @@ def doubt_intrinsics(result: Result, config: SolveConfig, on_progress: OnProgres
         return result
     doubt = f"the given intrinsics look wrong: with them, the images fit {ratio:.1f} times worse than without any"
     free = _solve_free(result, config, on_progress)
+    if free is None and not (result.certificate.accepted or result.certificate.doubtful):
+        # A wrong optimum fits badly too, with the right intrinsics.
+        return result
     if free is not None:
         doubt += "; solved with focal lengths and distortion free, principal points in the middle of the images"
         result = free

@@ -19,8 +19,10 @@ class AbandonedError(Exception):
     """Raised inside work that nobody waits for any more."""
 
 
-def in_order(function: Callable[[Item], Value], items: Sequence[Item]) -> Generator[Value, None, None]:
-    """function(item) for every item, in order. Closing the iterator drops what has not begun."""
+def in_order(
+    function: Callable[[Item], Value], items: Sequence[Item], abandoned: Event | None = None
+) -> Generator[Value, None, None]:
+    """function(item) for every item, in order. Closing the iterator drops what has not begun and abandons the rest."""
     threads = min(numba.get_num_threads(), len(items))
     if threads <= 1:
         yield from map(function, items)
@@ -31,6 +33,9 @@ def in_order(function: Callable[[Item], Value], items: Sequence[Item]) -> Genera
             for future in futures:
                 yield future.result()
         finally:
+            # Before the pool waits for its threads.
+            if abandoned is not None:
+                abandoned.set()
             for future in futures:
                 future.cancel()
 

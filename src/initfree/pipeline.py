@@ -13,8 +13,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from initfree import formulations
+from initfree.ambiguity import verify
 from initfree.arrays import Array
-from initfree.certificate import certify, metric_residuals
+from initfree.certificate import metric_residuals
 from initfree.completion import complete
 from initfree.config import SolveConfig
 from initfree.errors import InputError
@@ -82,7 +83,7 @@ def _solve(
     if config.adjust:
         metric, report = adjust_euclidean(problem, config, upgraded, reporting("adjustment"))
         stages.append(report)
-    certificate = certify(problem, metric)
+    certificate = verify(problem, metric)
     result = Result(problem, config, P, X, before, upgraded, metric, certificate, tuple(stages))
     return complete(result) if config.adjust else result
 

@@ -74,6 +74,8 @@ class Result:
     """every start of the `auto` strategy, in order; empty for a single pipeline"""
     winner: str = ""
     """name of the start that won"""
+    start_config: SolveConfig | None = None
+    """its configuration; `config` is what was asked for"""
     notes: tuple[str, ...] = ()
     """what else the user should know, a sentence each"""
 

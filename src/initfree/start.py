@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from initfree import formulations
-from initfree.ambiguity import with_focal_told
+from initfree.ambiguity import verify
 from initfree.arrays import Array
-from initfree.certificate import Certificate, certify
+from initfree.certificate import Certificate
 from initfree.config import SolveConfig
 from initfree.euclidean import adjust
 from initfree.focal import with_focals
@@ -137,7 +137,7 @@ def run_start(problem: Problem, start: Start, on_progress: OnProgress | None) ->
     cost = robust_cost(problem, metric)
     if rounds:
         stages.append(StageReport("repair", time.perf_counter() - resecting, iterations=rounds, cost=cost))
-    certificate = with_focal_told(problem, metric, certify(problem, metric))
+    certificate = verify(problem, metric)
     return Attempt(start, P, X, before, upgraded, metric, certificate, cost, tuple(stages), time.perf_counter() - began)
 
 

@@ -5,6 +5,7 @@ low object-space error says nothing). So each start runs to its Euclidean end, c
 resected, and starts are ranked by the robust Euclidean cost of ALL observations, whatever subset they began from.
 """
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from threading import Event
@@ -20,7 +21,7 @@ from initfree.guessed import guessed_starts
 from initfree.parallel import abandonable, in_order
 from initfree.pipeline import OnProgress, blas_threads
 from initfree.problem import Problem, restricted
-from initfree.result import Result
+from initfree.result import Result, StageReport
 from initfree.rotations import estimate_rotations
 from initfree.start import Attempt, Start, run_start
 from initfree.two_view import TwoView, relative_rotations, two_view_geometries
@@ -59,15 +60,17 @@ def solve_auto(
         raise InputError("the auto strategy ranks starts by their Euclidean adjustment; --no-adjust needs --strategy single")
     with blas_threads(problem):
         attempts: list[Attempt] = []
-        for batch in _batches(problem, config, rotations, attempts):
+        beforehand: list[StageReport] = []
+        for batch in _batches(problem, config, rotations, attempts, beforehand):
             if _settled(problem, batch, attempts, on_progress):
                 break
-        best = min(attempts, key=lambda a: (not (a.certificate.accepted or a.certificate.doubtful), a.cost))
-        if best.certificate.doubtful and _found_twice(problem, attempts):
+        best = min(attempts, key=lambda a: (not a.certificate.accepted, not a.certificate.doubtful, a.cost))
+        if best.certificate.doubtful and _confirmed(problem, best, attempts):
             reason = "the observations agree with every camera, and two starts found the same"
             best = replace(best, certificate=replace(best.certificate, accepted=True, doubtful=False, reason=reason))
         result = best.result(problem, [a.report() for a in attempts])
-        return complete(doubt_intrinsics(result, config, on_progress))
+        result = complete(doubt_intrinsics(result, config, on_progress))
+        return replace(result, config=config, start_config=result.config, stages=(*beforehand, *result.stages))
 
 
 def _settled(problem: Problem, batch: list[Start], attempts: list[Attempt], on_progress: OnProgress | None) -> bool:
@@ -76,7 +79,8 @@ def _settled(problem: Problem, batch: list[Start], attempts: list[Attempt], on_p
     What ran beside the start that settled it does not count: one core would not have come to it.
     """
     abandoned = Event()
-    running = in_order(lambda start: run_start(problem, start, abandonable(on_progress, abandoned)), batch)
+    watched = abandonable(on_progress, abandoned)
+    running = in_order(lambda start: run_start(problem, start, watched), batch, abandoned)
     try:
         for attempt in running:
             if attempt is not None:
@@ -84,24 +88,34 @@ def _settled(problem: Problem, batch: list[Start], attempts: list[Attempt], on_p
                 if attempt.certificate.accepted or problem.baselines.reasons or _found_twice(problem, attempts):
                     return True
     finally:
-        abandoned.set()
         running.close()
     return False
 
 
 def _found_twice(problem: Problem, attempts: list[Attempt]) -> bool:
     """Whether the best two attempts ended in the same optimum: what the certificate says of it will not change."""
-    costs = sorted(a.cost for a in attempts)[:2]
+    best = min(attempts, key=lambda attempt: attempt.cost)
+    return _confirmed(problem, best, attempts)
+
+
+def _confirmed(problem: Problem, attempt: Attempt, attempts: list[Attempt]) -> bool:
+    """Whether another attempt ended in the same optimum, and none in a better one."""
     same = SAME_OPTIMUM if problem.calibrated else SAME_OPTIMUM_FREE
-    return len(costs) == 2 and costs[1] - costs[0] <= same * (costs[0] + SAME_OPTIMUM * problem.tracks.observations)
+    tolerance = same * (attempt.cost + SAME_OPTIMUM * problem.tracks.observations)
+    others = [other.cost - attempt.cost for other in attempts if other is not attempt]
+    return any(abs(more) <= tolerance for more in others) and min(others) >= -tolerance
 
 
 def _batches(
-    problem: Problem, config: SolveConfig, rotations: RelativeRotations | None, attempts: list[Attempt]
+    problem: Problem,
+    config: SolveConfig,
+    rotations: RelativeRotations | None,
+    attempts: list[Attempt],
+    beforehand: list[StageReport],
 ) -> Iterator[list[Start]]:
     """Starts in the order in which they are worth their time; those of a batch do not wait for each other.
 
-    `attempts` holds what the earlier batches led to.
+    `attempts` holds what the earlier batches led to; `beforehand` takes the reports of what serves several starts.
     """
     short = replace(config, max_iterations=min(config.max_iterations, SHORT))
     pairs: list[TwoView] | None = None
@@ -117,8 +131,10 @@ def _batches(
     keep = None
     shared = np.tril(problem.tracks.covisibility, -1)
     if problem.calibrated and (shared >= MIN_MATCHES).any():
+        began = time.perf_counter()
         pairs = two_view_geometries(problem, config.seed, MIN_MATCHES) if pairs is None else pairs
         keep = vote(problem.tracks, pairs)
+        beforehand.append(StageReport("two-view vote", time.perf_counter() - began, iterations=len(pairs)))
         estimated = relative_rotations(pairs, MIN_INLIERS)
         if restricted(problem, keep) is None:
             keep = None

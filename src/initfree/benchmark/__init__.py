@@ -4,13 +4,15 @@
 `Store(directory).rows()` is the outcome as a DataFrame. See docs/benchmark.md.
 """
 
+from initfree.errors import InputError
+
 try:
     import distributed as _distributed  # noqa: F401
     import pandas as _pandas  # noqa: F401
     import pyarrow as _pyarrow  # noqa: F401
     import pydantic as _pydantic  # noqa: F401
 except ImportError as error:
-    raise ImportError(f"the benchmark needs `pip install 'initfree[bench]'`: {error}") from error
+    raise InputError(f"the benchmark needs `pip install 'initfree[bench]'`: {error}") from error
 
 from initfree.benchmark.config import SetConfig, SolverConfig, SweepConfig
 from initfree.benchmark.presets import load, presets

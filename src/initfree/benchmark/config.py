@@ -82,7 +82,7 @@ class SweepConfig:
     """Those of `SolveConfig.init`, and "truth": stage 1 starts at the true cameras."""
     losses: tuple[Literal["none", "cauchy", "cauchy-consistent"], ...] = ("none",)
     min_obs: tuple[MinObs, ...] = (3,)
-    upgrades: tuple[Upgrade, ...] = UPGRADES
+    upgrades: Annotated[tuple[Upgrade, ...], Field(min_length=1)] = UPGRADES
     adjust: bool = False
     """One more row a run: the calibrated upgrade after Euclidean bundle adjustment."""
     rotations: tuple[Literal["truth", "estimated"], ...] = ("truth",)

@@ -1,9 +1,11 @@
 """Observations and truth of a job: generated once into the sweep's cache, or read from a BAL file."""
 
 import json
+import os
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -82,13 +84,24 @@ def load_data(spec: DataSpec, place: Place) -> Data:
 
 def _load_generated(spec: DataSpec, place: Place) -> Data:
     folder = place.cache / f"{spec.set}-{spec.seed}-{spec.key}"
-    if not (folder / "dataset.json").is_file():
-        # Staged beside it and renamed: two workers at once make the same files, and a killed one leaves none.
-        write(dataset(spec, place), folder, database=False, figures=False)
+    if not folder.is_dir():
+        _make(spec, place, folder)
     noisy = folder / "noisy" / "0"
     problem = _problem(noisy if noisy.is_dir() else folder, spec)
     truth = load_model(folder)
     return Data(problem, truth, truth_metric(problem, truth))
+
+
+def _make(spec: DataSpec, place: Place, folder: Path) -> None:
+    """Made beside its place and renamed as a whole: a killed worker leaves none, and the first of two wins."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".making-", dir=folder.parent) as made:
+        write(dataset(spec, place), Path(made) / folder.name, database=False, figures=False)
+        try:
+            os.rename(Path(made) / folder.name, folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
 
 
 def _problem(path: Path, spec: DataSpec) -> Problem:

@@ -6,11 +6,11 @@ from functools import lru_cache
 from typing import Any
 
 from initfree import formulations
+from initfree.ambiguity import verify
 from initfree.arrays import Array
 from initfree.benchmark.data import Data, Place, load_data, true_cameras
 from initfree.benchmark.jobs import ADJUSTED, TRUTH, DataSpec, Job
 from initfree.benchmark.rows import SECONDS, row, scored, stage_columns
-from initfree.certificate import certify
 from initfree.config import SolveConfig
 from initfree.errors import InputError
 from initfree.formulations.pose_rot import RelativeRotations
@@ -103,7 +103,7 @@ def _metric(
         began = time.perf_counter()
         metric, _ = adjust_euclidean(problem, config, metric, None)
         columns["seconds_adjust"] = time.perf_counter() - began
-        certificate = certify(problem, metric)
+        certificate = verify(problem, metric)
         columns |= {"accepted": certificate.accepted, "reason": certificate.reason}
     return metric, columns
 

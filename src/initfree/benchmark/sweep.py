@@ -134,7 +134,8 @@ def _drive(
     for future, result in finished:
         task, alone = under_way.pop(future.key)
         if isinstance(task, DataSpec):
-            if isinstance(result, tuple) and result[1] is not None:
+            # A picture that could not be made is left out of the report.
+            if future.status == "finished" and result[1] is not None:
                 store.add_set(*result)
         elif not isinstance(result, Parcel) and not alone:
             # Its worker died with all that it had, so any of them may be to blame: again, when nothing else runs.

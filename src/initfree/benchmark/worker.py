@@ -79,5 +79,5 @@ def import_modules(names: tuple[str, ...], search: tuple[str, ...]) -> None:
     for name in names:
         try:
             importlib.import_module(name)
-        except ImportError as error:
+        except Exception as error:
             raise InputError(f"cannot import {name}, which the sweep's imports name: {error}") from error

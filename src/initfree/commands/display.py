@@ -7,6 +7,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from initfree.certificate import INLIER_PIXELS
 from initfree.metrics import THRESHOLDS, Metrics
 from initfree.result import Result
 from initfree.varpro.levenberg_marquardt import Iteration
@@ -45,7 +46,7 @@ def print_result(console: Console, result: Result, seconds: float) -> None:
         pieces = f", {dropped.components} separate parts" if dropped.components > 1 else ""
         console.print(
             f"left out: {dropped.landmarks} landmarks, {dropped.observations} observations, {len(dropped.images)} images"
-            f" (at least {problem.min_obs} observations a landmark{pieces})",
+            f" (tracks shorter than {problem.min_obs}, wrong matches, images that do not agree{pieces})",
             soft_wrap=True,
         )
     if dropped.repeated_observations or dropped.undistortable_observations:
@@ -74,11 +75,13 @@ def print_result(console: Console, result: Result, seconds: float) -> None:
     metric, certificate = result.upgraded, result.certificate
     condition = f", conditioning {metric.conditioning:.3g}" if metric.singular_values else ""
     console.print(
-        f"metric upgrade {result.config.upgrade}: {metric.positive_depths:.1%} positive depths{condition}",
+        f"metric upgrade {(result.start_config or result.config).upgrade}: {metric.positive_depths:.1%} positive "
+        f"depths{condition}",
         soft_wrap=True,
     )
     console.print(
-        f"reprojection: median {certificate.median_pixels:.3g} px, {certificate.inlier_share:.1%} within 4 px",
+        f"reprojection: median {certificate.median_pixels:.3g} px, {certificate.inlier_share:.1%} within "
+        f"{max(INLIER_PIXELS, certificate.radius):.2g} px",
         soft_wrap=True,
     )
     for note in result.notes:

@@ -31,5 +31,5 @@ def evaluate(
     if json_:
         print(to_json(metrics.to_dict()))
     else:
-        print_metrics(Console(highlight=False), {"estimate": metrics})
+        print_metrics(Console(highlight=False, markup=False), {"estimate": metrics})
     return 0

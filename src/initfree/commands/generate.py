@@ -82,7 +82,7 @@ def generate(
     from initfree.generator import presets, write
     from initfree.generator.presets import OVERRIDES
 
-    console = Console()
+    console = Console(markup=False)
     if list:
         table = Table(box=None, pad_edge=False)
         table.add_column("preset", style="bold")

@@ -22,9 +22,9 @@ def report(
     """
     from initfree.benchmark.report import write_report
 
-    console = Console(highlight=False, stderr=True)
+    console = Console(highlight=False, markup=False, stderr=True)
     with console.status("reading rows, making tables and figures"):
         page = write_report(directory, output, markdown)
     written = f"written: {page}, tables in {page.parent / 'tables'}" + (f", summary in {markdown}" if markdown else "")
-    Console(highlight=False).print(written, soft_wrap=True)
+    Console(highlight=False, markup=False).print(written, soft_wrap=True)
     return 0

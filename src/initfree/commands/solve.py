@@ -55,7 +55,7 @@ def solve(
         truth: Model to evaluate against, and to take rotations from with --rotations truth.
     """
     began = time.perf_counter()
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True, highlight=False, markup=False)
     problem = load(input, min_obs, intrinsics)
     model = None if truth is None else load_model(truth)
     rotations = None
@@ -82,7 +82,7 @@ def solve(
         report = describe(result, time.perf_counter() - began, metrics)
         report["truth"] = None if truth is None else str(truth)
         write_json(staging / "run.json", report)
-    out = Console(highlight=False)
+    out = Console(highlight=False, markup=False)
     print_result(out, result, time.perf_counter() - began)
     if metrics is not None:
         print_metrics(out, metrics)

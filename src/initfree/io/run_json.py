@@ -33,10 +33,11 @@ def describe(result: Result, seconds: float, metrics: dict[str, Metrics] | None 
         },
         "strategy": "auto" if result.starts else "single",
         "winner": result.winner or None,
+        "winner_configuration": None if result.start_config is None else asdict(result.start_config),
         "starts": [asdict(start) for start in result.starts],
         "stages": [asdict(stage) for stage in result.stages],
         "upgrade": {
-            "method": result.config.upgrade,
+            "method": (result.start_config or result.config).upgrade,
             "singular_values": list(metric.singular_values),
             "conditioning": metric.conditioning,
             "positive_depths": metric.positive_depths,

@@ -32,8 +32,8 @@ def complete(result: Result) -> Result:
 def consistent_part(result: Result) -> Result:
     """The reconstruction without the images that the certificate says fail, until it is accepted or none is left to go.
 
-    It stays a rejected one if more than 4% of the images are missing; then the reason names them. A whole that no part of
-    is accepted is returned as it is.
+    It stays a rejected one if more than 4% of the images are missing, or any where intrinsics are unknown; then the reason
+    names them. A whole that no part of is accepted is returned as it is.
     """
     began = time.perf_counter()
     problem, metric, certificate = result.problem, result.metric, result.certificate
@@ -51,7 +51,9 @@ def consistent_part(result: Result) -> Result:
         return result
     gone = [name for name in result.problem.names if name not in set(problem.names)]
     named = ", ".join(gone[:_NAMED]) + (", ..." if len(gone) > _NAMED else "")
-    if len(gone) <= MAX_LEFT_OUT * result.problem.tracks.cameras:
+    # Focal lengths found beside garbage may sit in a valley of their own, where the check that they are told means nothing.
+    most = MAX_LEFT_OUT if problem.calibrated else 0.0
+    if len(gone) <= most * result.problem.tracks.cameras:
         reason = f"the observations agree with every camera but those left out: {named}"
     else:
         reason = (
@@ -59,7 +61,7 @@ def consistent_part(result: Result) -> Result:
             f"left out: {named} ({result.certificate.reason})"
         )
         missing = len(gone) / result.problem.tracks.cameras
-        certificate = replace(certificate, accepted=False, doubtful=False, margin=MAX_LEFT_OUT - missing)
+        certificate = replace(certificate, accepted=False, doubtful=False, margin=most - missing)
     return replace(
         result,
         problem=problem,

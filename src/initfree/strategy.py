@@ -38,6 +38,8 @@ SEEDS = 4
 """random starts, last of all"""
 TRIMMED = (0.15, 0.25)
 """shares of the observations that stage 1 suspects, see `trimming.trim`"""
+QUIET = 0.6
+"""pixels: noise above which a first certified start may be a bent one, and a second is asked"""
 SHORT = 100
 """attempted steps a stage of a start may take: those that succeed need fewer"""
 
@@ -85,7 +87,8 @@ def _settled(problem: Problem, batch: list[Start], attempts: list[Attempt], on_p
         for attempt in running:
             if attempt is not None:
                 attempts.append(attempt)
-                if attempt.certificate.accepted or problem.baselines.reasons or _found_twice(problem, attempts):
+                certain = attempt.certificate.accepted and attempt.certificate.noise <= QUIET
+                if certain or problem.baselines.reasons or _found_twice(problem, attempts):
                     return True
     finally:
         running.close()

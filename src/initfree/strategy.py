@@ -54,8 +54,8 @@ def solve_auto(
     """The best reconstruction of several starts; the first is the pipeline that `config` describes, or, where intrinsics
     are unknown, guesses them.
 
-    Ends as soon as a start is certified, or when two starts found the best optimum, or when all were tried; after one where
-    the observations themselves leave the reconstruction open. The number of starts is the budget, not the clock: the same
+    Ends as soon as a start is certified at little noise, or when two starts found the best optimum, or when all were tried;
+    after one where the observations themselves leave the reconstruction open. The number of starts is the budget, not the clock: the same
     problem and seed give the same result on every machine.
     """
     if not config.adjust:

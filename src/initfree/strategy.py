@@ -55,8 +55,8 @@ def solve_auto(
     are unknown, guesses them.
 
     Ends as soon as a start is certified at little noise, or when two starts found the best optimum, or when all were tried;
-    after one where the observations themselves leave the reconstruction open. The number of starts is the budget, not the clock: the same
-    problem and seed give the same result on every machine.
+    after one where the observations themselves leave the reconstruction open. The number of starts is the budget, not the
+    clock: the same problem and seed give the same result on every machine.
     """
     if not config.adjust:
         raise InputError("the auto strategy ranks starts by their Euclidean adjustment; --no-adjust needs --strategy single")

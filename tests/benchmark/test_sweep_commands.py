@@ -1,5 +1,6 @@
 """`initfree bench`: status, export and what they say about bad input."""
 
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -10,6 +11,7 @@ from initfree.benchmark import Store
 from initfree.benchmark.data import Place
 from initfree.benchmark.jobs import expand
 from initfree.benchmark.presets import as_table
+from initfree.benchmark.report.sweep import load_sweep
 from initfree.benchmark.summary import latex, summary
 from initfree.benchmark.worker import run_job
 from initfree.cli import main
@@ -24,6 +26,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     jobs = expand(config)
     about = {"name": "tiny", "config": as_table(config), "jobs": len(jobs), "rows": 8, "finished": None}
     store.describe(about)
+    store.plan(jobs)
     for job in jobs[:3]:
         store.add(run_job(job, Place(store.cache), False))
     return store.directory
@@ -91,6 +94,28 @@ def test_bad_input_is_one_sentence_and_code_2(
     assert complaint in said
     assert "Traceback" not in said
     assert not Path("out").exists()
+
+
+def test_rows_of_another_configuration_stay_but_do_not_count(
+    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    copied = Store(shutil.copytree(directory, tmp_path / "copy"))
+    config = sweep(formulations=("pose",), inits=("spectral",), min_obs=(3,), upgrades=("calibrated",))
+    copied.plan(expand(config))
+    assert len(copied.rows()) == 1
+    assert len(load_sweep(copied.directory).rows) == 1
+    assert _run("status", str(copied.directory)) == 0
+    said = capsys.readouterr().out
+    assert "1 rows, all" in said
+    assert "5 rows of other configurations lie there too" in said
+
+
+def test_one_driver_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    store = Store(tmp_path)
+    store.create()
+    with store.lock():
+        assert _run("run", "smoke", "--output", str(tmp_path)) == 2
+    assert "belongs to a sweep that is running" in capsys.readouterr().err
 
 
 def test_a_broken_part_is_named(directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):

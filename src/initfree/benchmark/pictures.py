@@ -68,9 +68,14 @@ def picture_of_set(spec: DataSpec, place: Place) -> tuple[str, bytes | None]:
     return name, _packed(arrays)
 
 
-def set_name(spec: DataSpec) -> str:
+def picture_name(set: str, seed: int, min_obs: int) -> str:
     """File name; degraded observations have the same truth, so the first condition stands for all."""
-    return f"{Path(spec.set).stem}-{spec.seed}-{spec.min_obs}.npz"
+    return f"{Path(set).stem}-{seed}-{min_obs}.npz"
+
+
+def set_name(spec: DataSpec) -> str:
+    """File name of the picture of a job's set."""
+    return picture_name(spec.set, spec.seed, spec.min_obs)
 
 
 def _truth(truth: MetricModel, chosen: Index) -> dict[str, NDArray]:

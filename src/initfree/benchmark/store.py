@@ -1,6 +1,7 @@
 """A sweep's directory: append-only parts of the table, and the files beside it.
 
 sweep.json                      configuration, versions and times
+plan.parquet                    keys of the configuration's jobs and rows
 rows/part-*.parquet             one row a job and upgrade
 histories/JOB.json.gz           convergence of the job's stages
 reconstructions/JOB.npz         for the first seed: what was reconstructed, over the truth
@@ -8,24 +9,29 @@ sets/SET-SEED-MINOBS.npz        the sets
 datasets/                       the generator's output, which may be deleted
 
 Every file is written under another name and renamed, so that it is there whole or not at all, whenever the process ends.
-Rows are written last: a row says that all else of its job is there.
+Rows are written last: a row says that all else of its job is there. Rows of an earlier configuration stay, for the case that
+it is asked for again, but count no more: the plan says which do.
 """
 
 import json
 import os
 import uuid
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
 
+from initfree.benchmark.jobs import Job
 from initfree.benchmark.rows import SCHEMA, Frame
 from initfree.benchmark.worker import Parcel
 from initfree.errors import InputError
 
 _HIDDEN = ".writing-"
+_PLAN = pa.schema([("job", pa.string()), ("key", pa.string())])
 
 
 class Store:
@@ -49,8 +55,18 @@ class Store:
                 (self.directory / name).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"cannot write to output {self.directory}: {error.strerror or error}") from error
-        for left in self.directory.glob(f"*/{_HIDDEN}*"):
-            left.unlink(missing_ok=True)
+
+    def lock(self) -> FileLock:
+        """Held, until it is released or the process ends, by the one driver of the directory."""
+        lock = FileLock(self.directory / ".lock")
+        try:
+            lock.acquire(blocking=False)
+        except Timeout as error:
+            raise InputError(f"{self.directory} belongs to a sweep that is running; wait for it or stop it") from error
+        for pattern in (f"{_HIDDEN}*", f"*/{_HIDDEN}*"):
+            for left in self.directory.glob(pattern):
+                left.unlink(missing_ok=True)
+        return lock
 
     @property
     def cache(self) -> Path:
@@ -73,18 +89,38 @@ class Store:
     def describe(self, about: dict[str, Any]) -> None:
         self._write(self._about, (json.dumps(about, indent=2) + "\n").encode())
 
+    @property
+    def _plan(self) -> Path:
+        return self.directory / "plan.parquet"
+
+    def plan(self, jobs: Iterable[Job]) -> None:
+        """Keep which rows the configuration has: to know it later needs neither its data nor its code."""
+        rows = [{"job": job.key, "key": key} for job in jobs for key in job.row_keys]
+        self._write_table(self._plan, pa.Table.from_pylist(rows, schema=_PLAN))
+
+    def missing(self) -> int:
+        """How many jobs of the plan lack rows."""
+        if not self._plan.is_file():
+            return 0
+        have = self.keys()
+        plan = _read(self._plan)
+        pairs = zip(plan.column("job").to_pylist(), plan.column("key").to_pylist(), strict=True)
+        return len({job for job, key in pairs if key not in have})
+
     def rows(self) -> Frame:
-        """All rows, in an order that does not depend on when they were written."""
+        """All rows of the plan, in an order that does not depend on when they were written."""
         parts = sorted((self.directory / "rows").glob("part-*.parquet"))
         tables = [_read(part) for part in parts]
         table = (pa.concat_tables(tables) if tables else SCHEMA.empty_table()).to_pandas()
+        if self._plan.is_file():
+            table = table[table["key"].isin(_read(self._plan, ["key"]).column("key").to_pylist())].copy()
         table["accepted"] = table["accepted"].astype("boolean")
         order = ["set", "min_obs", "noise", "outliers", "merged", "seed", "method", "formulation", "rotations"]
         table = table.drop_duplicates("key").sort_values([*order, "init", "loss", "upgrade", "key"])
         return table.reset_index(drop=True)
 
     def keys(self) -> set[str]:
-        """Keys of the rows that are there."""
+        """Keys of the rows that are there, of the plan or not."""
         parts = (self.directory / "rows").glob("part-*.parquet")
         return {key for part in parts for key in _read(part, ["key"]).column("key").to_pylist()}
 
@@ -94,11 +130,8 @@ class Store:
             self._write(self.directory / "histories" / f"{parcel.job}.json.gz", parcel.history)
         if parcel.reconstruction is not None:
             self._write(self.directory / "reconstructions" / f"{parcel.job}.npz", parcel.reconstruction)
-        table = pa.Table.from_pylist(parcel.rows, schema=SCHEMA)
-        sink = pa.BufferOutputStream()
-        pq.write_table(table, sink)
         name = f"part-{next(self._numbers):06d}-{uuid.uuid4().hex[:8]}.parquet"
-        self._write(self.directory / "rows" / name, sink.getvalue().to_pybytes())
+        self._write_table(self.directory / "rows" / name, pa.Table.from_pylist(parcel.rows, schema=SCHEMA))
 
     def has_set(self, name: str) -> bool:
         return (self.directory / "sets" / name).is_file()
@@ -111,6 +144,11 @@ class Store:
         from itertools import count
 
         return count(sum(1 for _ in (self.directory / "rows").glob("part-*.parquet")))
+
+    def _write_table(self, path: Path, table: pa.Table) -> None:
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink)
+        self._write(path, sink.getvalue().to_pybytes())
 
     def _write(self, path: Path, content: bytes) -> None:
         staged = path.with_name(f"{_HIDDEN}{uuid.uuid4().hex[:8]}-{path.name}")

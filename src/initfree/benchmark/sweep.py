@@ -21,7 +21,7 @@ from initfree.benchmark.config import SweepConfig
 from initfree.benchmark.data import Place
 from initfree.benchmark.jobs import DataSpec, Job, expand
 from initfree.benchmark.pictures import picture_of_set, set_name
-from initfree.benchmark.presets import as_table, parse
+from initfree.benchmark.presets import as_table
 from initfree.benchmark.sources import generator_config
 from initfree.benchmark.store import Store
 from initfree.benchmark.worker import Parcel, failures, import_modules, run_job
@@ -83,6 +83,7 @@ def run(
         # A cluster that does not answer should not leave a directory behind.
         client = None if scheduler is None else stack.enter_context(_remote(scheduler))
         store.create()
+        stack.enter_context(store.lock())
         have = store.keys()
         missing = [job for job in jobs if not have.issuperset(job.row_keys)]
         specs = {set_name(job.data): job.data for job in reversed(jobs)}
@@ -94,8 +95,8 @@ def run(
             place = Place(cache, files, _files(config), search)
             client = client or stack.enter_context(_local(workers))
             _drive(client, store, jobs, missing, pictures, place, on_progress or (lambda progress: None))
-    note["finished"] = _now()
-    _finish(store, note)
+        note["finished"] = _now()
+        _finish(store, note)
     return store
 
 
@@ -214,16 +215,6 @@ def _files(config: SweepConfig) -> tuple[tuple[str, str], ...]:
     return tuple((generator_config(one, False).name, str(Path(one.name).resolve())) for one in files)
 
 
-def missing_jobs(store: Store) -> list[Job]:
-    """Jobs of the sweep's latest configuration that are not in its directory."""
-    about = store.about()
-    config = parse(about["config"], str(store.directory))
-    import_modules(config.imports, tuple(about.get("search", ())))
-    have = store.keys()
-    jobs = expand(config, Path(about["data"]) if about.get("data") else None)
-    return [job for job in jobs if not have.issuperset(job.row_keys)]
-
-
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -251,6 +242,7 @@ def _start(store: Store, config: SweepConfig, jobs: list[Job], missing: list[Job
         "finished": None,
         "starts": [*about.get("starts", []), note],
     }
+    store.plan(jobs)
     store.describe(about)
     return note
 

@@ -47,11 +47,10 @@ def status(directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metava
         directory: Output of `initfree bench run`.
     """
     from initfree.benchmark import Store
-    from initfree.benchmark.sweep import missing_jobs
 
     store = Store.existing(directory)
     about, rows = store.about(), store.rows()
-    missing = missing_jobs(store)
+    missing = store.missing()
     table = Table(box=None, pad_edge=False)
     table.add_column("set")
     for column in ("rows", "failed", "errors"):
@@ -60,8 +59,11 @@ def status(directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metava
         table.add_row(str(name), str(len(part)), str(int(part["failed"].sum())), str(int((part["error"] != "").sum())))
     console = Console(highlight=False, markup=False)
     console.print(table)
-    done = f"{len(missing)} of {about['jobs']} runs missing" if missing else f"all {about['jobs']} runs done"
+    done = f"{missing} of {about['jobs']} runs missing" if missing else f"all {about['jobs']} runs done"
     console.print(f"{directory}: sweep {about['name']}, {len(rows)} rows, {done}", soft_wrap=True)
+    others = len(store.keys()) - len(rows)
+    if others:
+        console.print(f"{others} rows of other configurations lie there too, and are not counted")
     for error, count in rows.loc[rows["error"] != "", "error"].value_counts().head(5).items():
         console.print(f"{count} rows: {error}", soft_wrap=True, markup=False)
     return 0

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from initfree.benchmark.pictures import picture_name
 from initfree.benchmark.store import Store
 from initfree.errors import InputError
 
@@ -43,7 +44,10 @@ class Sweep:
         return path if path.exists() else None
 
     def sets(self) -> list[Path]:
-        return sorted((self.directory / "sets").glob("*.npz"))
+        """Pictures of the sets that rows are about."""
+        used = (self.rows[column].tolist() for column in ("set", "seed", "min_obs"))
+        named = {picture_name(name, seed, min_obs) for name, seed, min_obs in zip(*used, strict=True)}
+        return sorted(path for path in (self.directory / "sets").glob("*.npz") if path.name in named)
 
 
 def load_sweep(directory: Path) -> Sweep:

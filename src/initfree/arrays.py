@@ -36,8 +36,11 @@ class Tracks:
     @cached_property
     def covisibility(self) -> NDArray[np.int64]:
         """C[k, l]: landmarks that cameras k and l share; the diagonal counts a camera's observations."""
+        return self.shared_by(np.ones(self.observations, dtype=bool))
+
+    def shared_by(self, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The same, of the chosen observations alone."""
         from scipy.sparse import csr_array
 
-        ones = np.ones(self.observations, dtype=np.int64)
-        seen = csr_array((ones, self.cam, self.ptr), shape=(self.landmarks, self.cameras))
+        seen = csr_array((chosen.astype(np.int64), self.cam, self.ptr), shape=(self.landmarks, self.cameras))
         return (seen.T @ seen).toarray()

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from initfree.arrays import Array, Tracks
+from initfree.coherence import coherence
+from initfree.joint import weakest_joint
 from initfree.problem import Problem
 from initfree.upgrade.metric import Metric
 
@@ -31,11 +33,15 @@ SAFE_CAMERA_PURITY = 0.8
 CLEAR_CAMERA_PURITY = 0.9
 MAX_UNEVENNESS = 1.6
 """A camera significantly below the safe purity is doubtful; below the clear one, if the cameras are this uneven."""
+MAX_SYSTEMATIC = 0.23
+"""pixels: a larger coherent part of the errors is doubtful"""
 MIN_SHARE = 0.6
 MIN_WORST_SHARE = 0.4
 MIN_CONSENSUS_SHARE = 0.3
 MIN_CONSENSUS = 6
 """Observations of a camera on landmarks that at least three observations fit: two always meet somewhere."""
+MIN_JOINT_SHARE = 0.25
+"""Pairs of observations that fit on both sides of every cut: less, and two parts are joined wrongly."""
 MIN_PARALLAX = 0.5
 """degrees: median over landmarks of the widest angle between its rays"""
 MIN_SPREAD = 4.0 * INLIER_PIXELS
@@ -51,9 +57,11 @@ class Certificate:
     accepted: bool
     reason: str
     doubtful: bool
-    """not accepted only because some camera fits clearly worse than the others: the same from another start settles it"""
+    """not accepted only because some camera fits clearly worse than the others, or errors of neighbours agree: the same from
+    another start settles it"""
     margin: float
-    """smallest difference of a share to what is expected of it: the certificate as one number, better if larger"""
+    """smallest difference of a share, or of `systematic` in pixels, to what is expected of it: the certificate as one
+    number, better if larger"""
     failing: tuple[str, ...]
     """images that do not agree with the others"""
     noise: float
@@ -66,6 +74,12 @@ class Certificate:
     """the same of the camera with the smallest"""
     unevenness: float
     """largest median error of a camera over the lower quartile of all cameras'"""
+    joint_share: float
+    """share of the pairs of observations across the weakest cut between images that fit both, see `joint.weakest_joint`"""
+    coherence: float
+    """mean cosine between the residuals of neighbouring observations that fit, see `coherence.coherence`"""
+    systematic: float
+    """pixels: the coherent part of the noise, noise · (coherence less two deviations)^½"""
     inlier_share: float
     """observations within 4 px (or the radius, if larger) and in front of their camera"""
     worst_camera: str
@@ -86,6 +100,12 @@ class Certificate:
 
 def metric_residuals(tracks: Tracks, m: Array, pixels: Array, metric: Metric) -> tuple[Array, Array]:
     """Reprojection error in pixels and depth of every observation under the metric cameras."""
+    residuals, depth = residual_vectors(tracks, m, pixels, metric)
+    return np.linalg.norm(residuals, axis=1), depth
+
+
+def residual_vectors(tracks: Tracks, m: Array, pixels: Array, metric: Metric) -> tuple[Array, Array]:
+    """Reprojection residual in pixels and depth of every observation under the metric cameras."""
     x = np.einsum("nij,nj->ni", metric.R[tracks.cam], metric.xyz[tracks.landmark]) + metric.t[tracks.cam]
     depth = x[:, 2]
     safe = np.where(np.abs(depth) < 1e-12, np.copysign(1e-12, depth), depth)
@@ -93,13 +113,14 @@ def metric_residuals(tracks: Tracks, m: Array, pixels: Array, metric: Metric) ->
     n = np.einsum("nk,nk->n", projected, projected)
     k = metric.radial[tracks.cam]
     projected = projected * (metric.focal[tracks.cam] * (1.0 + k[:, 0] * n + k[:, 1] * n**2))[:, None]
-    return np.linalg.norm((projected - m) * pixels, axis=1), depth
+    return (projected - m) * pixels, depth
 
 
 def certify(problem: Problem, metric: Metric) -> Certificate:
     """Accept if nearly all observations fit and every camera is held by a good share of its own."""
     tracks, names, m, pixels = problem.tracks, problem.names, problem.m, problem.pixels
-    error, depth = metric_residuals(tracks, m, pixels, metric)
+    residuals, depth = residual_vectors(tracks, m, pixels, metric)
+    error = np.linalg.norm(residuals, axis=1)
     seen_at = np.where((depth > 0.0) & np.isfinite(error), error, np.inf)
     order = np.argsort(tracks.cam, kind="stable")
     by_camera = np.split(seen_at[order], np.cumsum(np.bincount(tracks.cam, minlength=tracks.cameras))[:-1])
@@ -150,20 +171,39 @@ def certify(problem: Problem, metric: Metric) -> Certificate:
     )
     check(consensus, MIN_CONSENSUS, "is held by {:.0f} observations of landmarks that others agree on")
     check(consensus / seen, MIN_CONSENSUS_SHARE, "has only {:.0%} of its observations on landmarks that others agree on")
+    joint = weakest_joint(tracks, fits)
+    joined = joint.share - float(_significantly(MIN_JOINT_SHARE, np.array(max(joint.pairs, 1))))
+    if joined < 0.0:
+        few = [names[k] for k in np.flatnonzero(joint.smaller)]
+        reasons.append(
+            f"of what joins {'image ' + repr(few[0]) if len(few) == 1 else f'{len(few)} images ({few[0]}, ...)'} with the "
+            f"others only {joint.share:.0%} fits both"
+        )
+        failing |= joint.smaller
     parallax = median_parallax(tracks, metric, agreeing) if agreeing.any() else 0.0
     if parallax < MIN_PARALLAX:
         reasons.append(f"the median landmark has a parallax of {parallax:.2g} degrees; expected at least {MIN_PARALLAX}")
     expected = SAFE_CAMERA_PURITY if unevenness <= MAX_UNEVENNESS else CLEAR_CAMERA_PURITY
     above = camera_purity - _significantly(expected, near)
-    doubtful = not reasons and bool((above < 0.0).any())
-    if doubtful:
+    mean_cosine, deviation = coherence(tracks, m * pixels, residuals, seen_at <= radius)
+    systematic = noise * float(np.sqrt(max(mean_cosine - DEVIATIONS * deviation, 0.0)))
+    doubts = []
+    if (above < 0.0).any():
         k = int(np.argmin(above))
-        reasons.append(
+        doubts.append(
             f"image {names[k]!r} fits {camera_purity[k]:.0%} of the observations that come near it within {radius:.2g} px, "
             "clearly worse than the others, and no second start confirms it"
         )
+    if systematic > MAX_SYSTEMATIC:
+        doubts.append(
+            f"errors of neighbouring observations point the same way, by about {systematic:.2g} px: the reconstruction may "
+            "be bent, or a distortion is not in the model; no second start confirms it"
+        )
+    doubtful = bool(doubts) and not reasons
+    if doubtful:
+        reasons = doubts
     margins = [overall - MIN_SHARE, purity - MIN_PURITY, above.min(), (share - MIN_WORST_SHARE).min()]
-    margins.append((consensus / seen - MIN_CONSENSUS_SHARE).min())
+    margins += [(consensus / seen - MIN_CONSENSUS_SHARE).min(), MAX_SYSTEMATIC - systematic, joined]
     worst = int(np.argmin(share))
     return Certificate(
         accepted=not reasons,
@@ -176,6 +216,9 @@ def certify(problem: Problem, metric: Metric) -> Certificate:
         purity=purity,
         worst_purity=float(camera_purity.min()),
         unevenness=unevenness,
+        joint_share=joint.share,
+        coherence=mean_cosine,
+        systematic=systematic,
         inlier_share=overall,
         worst_camera=names[worst],
         worst_share=float(share[worst]),

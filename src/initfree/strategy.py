@@ -38,8 +38,6 @@ SEEDS = 4
 """random starts, last of all"""
 TRIMMED = (0.15, 0.25)
 """shares of the observations that stage 1 suspects, see `trimming.trim`"""
-QUIET = 0.6
-"""pixels: noise above which a first certified start may be a bent one, and a second is asked"""
 SHORT = 100
 """attempted steps a stage of a start may take: those that succeed need fewer"""
 
@@ -54,7 +52,7 @@ def solve_auto(
     """The best reconstruction of several starts; the first is the pipeline that `config` describes, or, where intrinsics
     are unknown, guesses them.
 
-    Ends as soon as a start is certified at little noise, or when two starts found the best optimum, or when all were tried;
+    Ends as soon as a start is certified, or when two starts found the best optimum, or when all were tried;
     after one where the observations themselves leave the reconstruction open. The number of starts is the budget, not the
     clock: the same problem and seed give the same result on every machine.
     """
@@ -87,8 +85,7 @@ def _settled(problem: Problem, batch: list[Start], attempts: list[Attempt], on_p
         for attempt in running:
             if attempt is not None:
                 attempts.append(attempt)
-                certain = attempt.certificate.accepted and attempt.certificate.noise <= QUIET
-                if certain or problem.baselines.reasons or _found_twice(problem, attempts):
+                if attempt.certificate.accepted or problem.baselines.reasons or _found_twice(problem, attempts):
                     return True
     finally:
         running.close()

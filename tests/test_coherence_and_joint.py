@@ -1,0 +1,126 @@
+"""What tells a bent or wrongly joined reconstruction from a noisy one."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from models import to_reconstruction
+from synthetic import ring
+
+import initfree
+from initfree.arrays import Array, Tracks
+from initfree.certificate import certify
+from initfree.coherence import coherence
+from initfree.joint import weakest_joint
+from initfree.problem import Problem
+from initfree.upgrade.metric import Metric
+
+
+def single_image(observations: int, rng: np.random.Generator) -> tuple[Tracks, Array]:
+    """One camera that sees as many landmarks, and where in the image."""
+    tracks = Tracks(np.zeros(observations, dtype=np.int64), np.arange(observations + 1), 1)
+    return tracks, rng.uniform(0.0, 1000.0, size=(observations, 2))
+
+
+@given(seed=st.integers(0, 1000), scale=st.floats(1e-6, 1e3))
+def test_noise_of_any_size_is_not_coherent(seed: int, scale: float):
+    rng = np.random.default_rng(seed)
+    tracks, xy = single_image(400, rng)
+    mean, deviation = coherence(tracks, xy, scale * rng.normal(size=xy.shape), np.ones(400, dtype=bool))
+    assert abs(mean) < 5.0 * deviation
+    assert deviation == pytest.approx((2.0 / 1200.0) ** 0.5)
+
+
+def test_errors_that_change_slowly_across_the_image_are_coherent():
+    rng = np.random.default_rng(0)
+    tracks, xy = single_image(400, rng)
+    smooth = np.column_stack([np.sin(xy[:, 0] / 200.0), np.cos(xy[:, 1] / 200.0)])
+    everything = np.ones(400, dtype=bool)
+    assert coherence(tracks, xy, smooth, everything)[0] > 0.9
+    half = coherence(tracks, xy, smooth + rng.normal(size=xy.shape), everything)[0]
+    assert 0.2 < half < 0.6
+
+
+def test_coherence_asks_the_chosen_observations_alone():
+    rng = np.random.default_rng(1)
+    tracks, xy = single_image(600, rng)
+    residuals = np.where(np.arange(600)[:, None] < 300, 1.0, rng.normal(size=(600, 2)))
+    assert coherence(tracks, xy, residuals, np.arange(600) < 300)[0] == pytest.approx(1.0)
+    assert coherence(tracks, xy, residuals, np.zeros(600, dtype=bool)) == (0.0, 1.0)
+
+
+def two_parts(rng: np.random.Generator, first: int, second: int, joining: int) -> tuple[Tracks, np.ndarray]:
+    """Two groups of cameras, shuffled, with tracks of three within a group and some of two and two across.
+
+    Returns which observations are of the second group.
+    """
+    label = rng.permutation(np.repeat([0, 1], [first, second]))
+    groups = [np.flatnonzero(label == k) for k in (0, 1)]
+    cams = [np.sort(rng.choice(groups[k], 3, replace=False)) for k in (0, 1) for _ in range(60)]
+    cams += [np.sort(np.concatenate([rng.choice(g, 2, replace=False) for g in groups])) for _ in range(joining)]
+    lengths = [len(c) for c in cams]
+    tracks = Tracks(np.concatenate(cams), np.concatenate([[0], np.cumsum(lengths)]), first + second)
+    return tracks, label
+
+
+@given(seed=st.integers(0, 300), first=st.integers(4, 9))
+def test_two_parts_that_nothing_joins_are_found(seed: int, first: int):
+    rng = np.random.default_rng(seed)
+    tracks, label = two_parts(rng, first, 10, 8)
+    crossing = np.array([len(set(label[tracks.cam[a:b]])) > 1 for a, b in zip(tracks.ptr[:-1], tracks.ptr[1:], strict=True)])
+    fits = ~(crossing[tracks.landmark] & (label[tracks.cam] == 0))
+    joint = weakest_joint(tracks, fits)
+    assert joint.share == 0.0
+    assert joint.pairs == 8 * 4
+    np.testing.assert_array_equal(joint.smaller, label == 0)
+
+
+def test_wrong_matches_leave_every_joint():
+    rng = np.random.default_rng(3)
+    tracks, _ = two_parts(rng, 8, 10, 40)
+    assert weakest_joint(tracks, np.ones(tracks.observations, dtype=bool)).share == 1.0
+    assert weakest_joint(tracks, rng.random(tracks.observations) > 0.2).share > 0.4
+
+
+@pytest.fixture(scope="module")
+def solved() -> tuple[Problem, Metric]:
+    scene = ring(cameras=16, landmarks=900, min_observations=3, noise=0.7, shuffle=False)
+    result = initfree.solve(initfree.load(to_reconstruction(scene)))
+    assert result.certificate.accepted
+    assert abs(result.certificate.coherence) < 0.05
+    return result.problem, result.metric
+
+
+def turned(metric: Metric, angle: Array) -> Metric:
+    """Cameras turned about their own axes x and y by small angles (cameras, 2)."""
+    x, y = angle.T
+    zero, one = np.zeros_like(x), np.ones_like(x)
+    small = np.stack([one, zero, y, zero, one, -x, -y, x, one], axis=1).reshape(-1, 3, 3)
+    q, _ = np.linalg.qr(small)
+    q *= np.sign(np.einsum("kij,kij->kj", q, small))[:, None, :]
+    return replace(metric, R=q @ metric.R, t=(q @ metric.t[:, :, None])[:, :, 0])
+
+
+def test_images_that_move_as_a_whole_are_doubtful(solved: tuple[Problem, Metric]):
+    problem, metric = solved
+    pixels = 0.6 * np.random.default_rng(0).choice([-1.0, 1.0], size=(problem.tracks.cameras, 2))
+    certificate = certify(problem, turned(metric, pixels / problem.pixels.mean()))
+    assert certificate.doubtful
+    assert not certificate.accepted
+    assert "point the same way" in certificate.reason
+
+
+def test_two_halves_joined_wrongly_are_rejected(solved: tuple[Problem, Metric]):
+    problem, metric = solved
+    tracks = problem.tracks
+    second = np.arange(tracks.cameras) >= 8
+    votes = np.bincount(tracks.landmark, weights=second[tracks.cam], minlength=tracks.landmarks)
+    moved = 2.0 * votes > np.diff(tracks.ptr)
+    shift = np.array([0.4, 0.1, -0.3]) * np.ptp(metric.xyz, axis=0)
+    t = metric.t - np.where(second[:, None], np.einsum("kij,j->ki", metric.R, shift), 0.0)
+    certificate = certify(problem, replace(metric, t=t, xyz=metric.xyz + np.where(moved[:, None], shift, 0.0)))
+    assert not certificate.accepted
+    assert certificate.joint_share < 0.1
+    assert "of what joins" in certificate.reason

@@ -55,9 +55,10 @@ def bal_summary_table(rows: pd.DataFrame) -> Table:
     )
     frame = pd.DataFrame(found, columns=["init", "loss", *(c.key for c in numbers)])
     formulations = ", ".join(display(name) for name in in_order(stages["formulation"]))
+    averaged = f", over {formulations}" if formulations else ""
     note = (
-        f"By the least number of observations a landmark has. Starts and losses: the paper's pipeline after its linear "
-        f"upgrade, {formulations or 'no formulation'} together"
+        "By the least number of observations a landmark has. Starts and losses: the paper's pipeline after its linear "
+        f"upgrade{averaged}"
     )
     title = "Recovered on BAL, percent of runs"
     return Table("bal-summary", title, ("init", "loss"), numbers, frame, note, "", tuple(links), ranked)

@@ -28,7 +28,7 @@ class Pair:
     @property
     def fixed(self) -> str:
         """What both runs share, but for the set: pOSE, normal, no loss."""
-        names = _PROBLEM[1:3] if self.factor == "method" else ("seed", *_RUN, "min_obs")
+        names = ("seed", "min_obs") if self.factor == "method" else ("seed", *_RUN, "min_obs")
         return _words(self.failed, [name for name in names if name != self.factor])
 
     @property

@@ -60,7 +60,7 @@ def shown(page: Any) -> list[list[str]]:
 
 def test_loads_whole_without_errors_or_network(visit: Visit):
     visit.page.wait_for_selector("#view3d canvas")
-    assert visit.page.locator(".card").count() == 6
+    assert visit.page.locator(".card").count() == 7
     assert visit.page.locator(".js-plotly-plot").count() == 7, "two of failures, sets, BAL, scene, two of curves"
     assert [url for url in visit.requests if not url.startswith(("file:", "data:", "blob:"))] == []
     assert visit.complaints == []
@@ -136,6 +136,6 @@ def test_a_page_without_reconstructions_has_no_errors(browser: Any, tmp_path: Pa
     (tmp_path / "rows").mkdir()
     pd.DataFrame([row()]).to_parquet(tmp_path / "rows" / "part-000000-x.parquet")
     visit = Visit(browser, write_report(tmp_path))
-    visit.page.wait_for_selector(".missing")
+    visit.page.wait_for_selector("#left-out")
     assert visit.complaints == []
     visit.page.close()

@@ -2,12 +2,13 @@
 
 import base64
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from made import row
+from made import BAD, GOOD, row
 
 from initfree.benchmark.report import write_report
 from initfree.benchmark.report.contents import Contents
@@ -36,8 +37,31 @@ def test_rows_alone_are_enough(tmp_path: Path):
     (tmp_path / "rows").mkdir()
     pd.DataFrame([row()]).to_parquet(tmp_path / "rows" / "part-000000-x.parquet")
     text = write_report(tmp_path).read_text(encoding="utf-8")
-    assert "This sweep kept no reconstructions." in text
-    assert text.count("This sweep has no runs for") > 10
+    left_out = re.findall(r'id="left-out">(.*?)</p>', text)[0]
+    for title in ("The paper&#39;s lessons", "Robust rescue", "BAL", "Reconstructions"):
+        assert title in left_out
+    assert "Formulations" not in left_out
+    shown = set(re.findall(r'<section id="(.*?)"', text))
+    assert {"section-summary", "section-formulations", "section-about"} <= shown
+    assert not shown & {"section-lessons", "section-rescue", "section-bal", "section-sets", "reconstructions"}
+    assert set(re.findall(r'<a href="#(.*?)"', text)) == shown, "the sidebar names what the page has, no row links elsewhere"
+
+
+def test_a_sweep_of_bal_alone(tmp_path: Path):
+    (tmp_path / "rows").mkdir()
+    runs = [row(set="ladybug-49", init=init, **kind) for init, kind in (("normal", BAD), ("unit-circle", GOOD))]
+    pd.DataFrame(runs).to_parquet(tmp_path / "rows" / "part-000000-x.parquet")
+    text = write_report(tmp_path, markdown=tmp_path / "R.md").read_text(encoding="utf-8")
+    assert re.findall(r'<section id="(.*?)"', text) == ["section-summary", "section-bal", "section-about"]
+    assert "Failure and recovery modes on BAL" in re.findall(r'id="left-out">(.*?)</p>', text)[0], "nothing kept to draw"
+    assert sorted(p.stem for p in (tmp_path / "report" / "tables").glob("*.csv")) == ["bal", "bal-pairs", "bal-summary"]
+    written = (tmp_path / "R.md").read_text()
+    assert "lessons" not in written
+    assert [line for line in written.splitlines() if line.startswith("#")] == [
+        f"## Benchmark: the sweep `{tmp_path.name}`",
+        "### Recovered on BAL, percent of runs",
+        "### One factor decides",
+    ]
 
 
 @pytest.mark.parametrize("content", [None, b"not parquet"])
@@ -126,3 +150,15 @@ def test_the_command(sweep: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "nowhere holds no rows" in said.err
     assert "bench report made" in (tmp_path / "R.md").read_text()
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_the_figure_of_bal_draws_both_runs_of_a_pair(contents: Contents):
+    """The made-up sweep has one pair on BAL: two curves a stage, and two clouds with their cameras a picture."""
+    bal = next(section for section in contents.early if section.name == "bal")
+    spec = bal.figures[0].spec
+    assert spec is not None
+    axes = [trace.xaxis for trace in spec.data]
+    assert {axis: axes.count(axis) for axis in axes} == {"x": 2, "x2": 2, "x3": 4, "x4": 4}
+    failed, recovered = (spec.data[k].y[-1] for k in (1, 3))
+    assert failed > recovered, "the refinement tells them apart"
+    assert any("normal fails, unit circle recovers" in note.text for note in spec.layout.annotations)

@@ -8,12 +8,14 @@ import pytest
 from made import BAD, GOOD, frame, row
 
 from initfree.benchmark.report.attribution import attribution_tables
+from initfree.benchmark.report.bal_figure import spread_plane, window_around
 from initfree.benchmark.report.failure import failure_bins, roc_auc, roc_curve
 from initfree.benchmark.report.formats import cells, number, to_csv, to_latex, to_markdown
 from initfree.benchmark.report.selection import mildest, paper_grid
 from initfree.benchmark.report.set_figure import main_plane
 from initfree.benchmark.report.table import Column, Table
-from initfree.benchmark.report.tables.bal import bal_table
+from initfree.benchmark.report.tables.bal import bal_summary_table, bal_table
+from initfree.benchmark.report.tables.bal_pairs import bal_pairs_table, find_pairs
 from initfree.benchmark.report.tables.densification import densification_by_formulation, densification_overall
 from initfree.benchmark.report.tables.full import full_tables
 from initfree.benchmark.report.tables.gap import gap_table
@@ -169,6 +171,85 @@ def test_bal_rows_are_kept_apart():
     table = bal_table(rows)
     assert list(table.frame["outcome"]) == ["failed"]
     assert set(pose_table(rows).frame["rotation_auc20"]) == {GOOD["rotation_auc20"]}
+
+
+def whole(method: str, **values: object) -> dict:
+    return row(method=method, formulation="", init="", loss="", upgrade="adjusted", **values)
+
+
+def test_bal_summary_counts_runs_by_start_loss_set_and_density():
+    rows = frame(
+        row(set="ladybug-49", **BAD), row(set="ladybug-49", formulation="expose", **GOOD),
+        row(set="ladybug-49", min_obs=10, **GOOD), row(set="trafalgar-21", **GOOD),
+        row(set="ladybug-49", loss="cauchy", **BAD), row(set="ladybug-49", init="truth", **GOOD),
+        row(set="ladybug-49", upgrade="calibrated", **GOOD), row(set="set1", **GOOD),
+        whole("auto", set="ladybug-49", **GOOD), whole("oracle", set="trafalgar-21", **GOOD),
+    )  # fmt: skip
+    table = bal_summary_table(rows)
+    assert list(zip(table.frame["init"], table.frame["loss"], strict=True)) == [
+        ("normal", "none"), ("normal", "cauchy"), ("initfree", "all"), ("auto", ""), ("oracle", ""),
+    ]  # fmt: skip
+    assert table.ranked == 2
+    assert value(table, "ladybug-49/3", init="normal", loss="none") == 50.0
+    assert value(table, "All sets/3", init="normal", loss="none") == pytest.approx(200.0 / 3.0)
+    assert value(table, "ladybug-49/10", init="normal", loss="none") == 100.0
+    assert value(table, "All sets/3", init="initfree") == 50.0
+    assert list(table.frame["runs"]) == [4, 1, 5, 1, 1]
+    assert math.isnan(value(table, "trafalgar-21/3", init="auto"))
+    assert len(table.links) == len(table.frame)
+    assert bal_summary_table(frame(row())).empty
+
+
+def test_pairs_on_bal_differ_in_one_factor_and_the_clearest_is_shown():
+    rows = frame(
+        row(set="ladybug-49", **BAD), row(set="ladybug-49", min_obs=10, **{**GOOD, "translation_auc20": 30.0}),
+        row(set="trafalgar-21", **GOOD), row(set="trafalgar-21", min_obs=10, **BAD),
+        row(set="trafalgar-21", min_obs=10, init="unit-circle", loss="cauchy", **GOOD),
+        whole("auto", set="ladybug-49", **GOOD), whole("auto", set="dubrovnik-16", **GOOD),
+        whole("oracle", set="trafalgar-21", min_obs=10, **GOOD),
+    )  # fmt: skip
+    density, method = find_pairs(rows)
+    assert density.title == "trafalgar-21, pOSE, normal, no loss: min. obs. 10 fails, min. obs. 3 recovers"
+    assert (density.opposite, density.compared) == (2, 2)
+    assert method.title == "ladybug-49, min. obs. 3: pOSE, normal, no loss fails, auto (ours) recovers"
+    assert (method.opposite, method.compared) == (1, 1), "the oracle is no method to compare with"
+    kept = set(rows.loc[(rows["set"] == "ladybug-49") & (rows["method"] == "initfree"), "job"])
+    assert find_pairs(rows, kept)[0].failed["set"] == "ladybug-49", "less clear, but to be seen"
+    table = bal_pairs_table([density, method])
+    assert list(table.frame["run"])[:2] == ["min. obs. 10 fails", "min. obs. 3 recovers"]
+    assert list(table.frame["lower_auc20"]) == [2.0, 98.0, 2.0, 98.0]
+    assert [link["job"] for link in table.links][:2] == [density.failed["job"], density.recovered["job"]]
+
+
+@pytest.mark.parametrize(
+    ("change", "title"),
+    [
+        ({"init": "unit-circle"}, "ladybug-49, pOSE, no loss, min. obs. 3: normal fails, unit circle recovers"),
+        ({"loss": "cauchy"}, "ladybug-49, pOSE, normal, min. obs. 3: no loss fails, Cauchy recovers"),
+        ({"init": "unit-circle", "loss": "cauchy"}, None),
+        ({"formulation": "expose"}, None),
+        ({"seed": 1}, None),
+        ({"init": "truth"}, None),
+    ],
+)
+def test_one_factor_alone_makes_a_pair(change: dict, title: str | None):
+    found = find_pairs(frame(row(set="ladybug-49", **BAD), row(set="ladybug-49", **change, **GOOD)))
+    assert [pair.title for pair in found] == ([] if title is None else [title])
+    assert not find_pairs(frame(row(set="ladybug-49", **BAD), row(set="ladybug-49", **change, **BAD)))
+    assert not find_pairs(frame(row(**BAD), row(**change, **GOOD))), "no BAL problem"
+
+
+def test_the_window_of_a_picture_holds_all_cameras_and_no_wild_landmark():
+    rng = np.random.default_rng(0)
+    scene = rng.normal(0, [10.0, 5.0, 0.1], (200, 3))
+    scene[:5] = [0.0, 0.0, 1e6]
+    axes = spread_plane(scene)
+    assert np.abs(axes @ [0.0, 0.0, 1.0]).max() < 0.05
+    cameras = np.array([[60.0, 0.0], [0.0, -1.0]])
+    low, high = window_around(cameras, np.concatenate([scene[5:, :2], [[1e6, 1e6]]]))
+    assert (low < cameras.min(axis=0)).all()
+    assert (high > cameras.max(axis=0)).all()
+    assert high.max() < 80.0
 
 
 def test_runtime_is_a_median_over_jobs():

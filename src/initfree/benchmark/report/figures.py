@@ -1,8 +1,5 @@
 """The figures of the report, as Plotly figures without colours of their own: the page gives them its theme."""
 
-from dataclasses import dataclass
-
-import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -11,7 +8,6 @@ from initfree.benchmark.report.failure import Bin, failure_bins, roc_auc, roc_cu
 from initfree.benchmark.report.names import PAPER_UPGRADE
 from initfree.benchmark.report.selection import paper_grid
 
-_LEAST = 1e-8
 FAILED, GOOD, NEUTRAL = "#d1495b", "#1a9e8f", "#5b7fb9"
 _RESIDUALS = {
     "ose_residual": ("final OSE residual (mean, normalised)", FAILED),
@@ -71,41 +67,3 @@ def _bars(bins: list[Bin], colour: str) -> go.Bar:
 
 def _short(value: float) -> str:
     return f"{value:.3g}" if 1e-3 <= abs(value) < 1e4 else f"{value:.1e}".replace("e-0", "e-").replace("e+0", "e")
-
-
-@dataclass(frozen=True)
-class Curves:
-    """The costs of one run's stages, iteration by iteration."""
-
-    name: str
-    failed: bool
-    ose: list[float]
-    refinement: list[float]
-
-
-def curves_figure(runs: list[Curves]) -> go.Figure | None:
-    """OSE and refinement cost by iteration, relative to the first, coloured by outcome."""
-    if not any(run.ose or run.refinement for run in runs):
-        return None
-    figure = make_subplots(1, 2, subplot_titles=["OSE cost", "refinement cost"], horizontal_spacing=0.08)
-    for col, stage in enumerate(("ose", "refinement"), start=1):
-        lowest = 1.0
-        for run in runs:
-            y = _relative(getattr(run, stage))
-            lowest = min([lowest, *y])
-            name = f"{run.name} ({'failed' if run.failed else 'recovered'})"
-            line = {"color": FAILED if run.failed else GOOD, "width": 1.5}
-            figure.add_trace(go.Scatter(y=y, mode="lines", line=line, name=name, showlegend=False), row=1, col=col)
-        decades = -np.log10(lowest)
-        figure.update_yaxes(dtick="D2" if decades < 2.0 else int(np.ceil(decades / 5.0)), row=1, col=col)
-    figure.update_xaxes(title_text="iteration")
-    figure.update_yaxes(type="log", tickformat=".0e", title_text="cost / first cost")
-    figure.update_layout(height=340, margin={"l": 60, "r": 10, "t": 40, "b": 50})
-    return figure
-
-
-def _relative(costs: list[float]) -> list[float]:
-    """Costs over the first one, four digits; exact data fit to the last digit, where a curve says nothing more."""
-    if not costs or not costs[0] > 0.0:
-        return []
-    return [float(f"{max(cost / costs[0], _LEAST):.4g}") for cost in costs]

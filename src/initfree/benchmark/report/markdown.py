@@ -10,13 +10,15 @@ from initfree.errors import InputError
 
 
 def summary_markdown(contents: Contents) -> str:
-    """Cards, lessons, attribution and the summary tables, ours with the paper's in brackets."""
+    """Cards, lessons (where one can be told) and all tables but the long ones, ours with the paper's in brackets."""
     parts = [f"## Benchmark: the sweep `{contents.name}`\n"]
     parts.append("\n".join(f"- {card.title}: {card.value} ({card.detail})" for card in contents.cards) + "\n")
-    parts.append("### The paper's lessons\n")
-    parts.append(_lessons(contents))
-    parts.append("\n".join(f"- {text}" for text in contents.differences) + "\n")
-    parts += [_section(table) for section in contents.early for table in section.tables if not table.empty]
+    if contents.checks:
+        parts += ["### The paper's lessons\n", _lessons(contents)]
+    if contents.differences:
+        parts.append("### Why our numbers differ from the paper's\n")
+        parts.append("\n".join(f"- {text}" for text in contents.differences) + "\n")
+    parts += [_section(table) for table in contents.tables if not table.folded]
     return "\n".join(parts)
 
 

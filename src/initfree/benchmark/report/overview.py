@@ -7,6 +7,7 @@ import pandas as pd
 from initfree.benchmark.report.checks import Check
 from initfree.benchmark.report.names import AUCS, METHODS, PAPER_UPGRADE, display
 from initfree.benchmark.report.selection import average, count, failure_rate, paper_grid, whole_methods
+from initfree.benchmark.report.tables.bal import bal_pipeline, bal_rows
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Card:
 
 def cards(rows: pd.DataFrame, checks: list[Check], wanted: int | None = None) -> list[Card]:
     """Only what the rows have: a sweep without `auto` has no card about it. `wanted` is the number of runs of the sweep."""
-    found = [_size(rows, wanted), _failures(rows), _best(rows), _upgrades(rows), _auto(rows), _lessons(checks)]
+    found = [_size(rows, wanted), _failures(rows), _best(rows), _upgrades(rows), _auto(rows), *_bal(rows), _lessons(checks)]
     return [card for card in found if card is not None]
 
 
@@ -73,6 +74,22 @@ def _auto(rows: pd.DataFrame) -> Card | None:
     return Card(
         f"Failed, {METHODS['auto']}", f"{failure_rate(auto):.0f}%", f"of {len(auto)} runs; rotation AUC@20 {scores:.1f}"
     )
+
+
+def _bal(rows: pd.DataFrame) -> list[Card]:
+    """How often real problems are recovered, by the paper's pipeline and by `auto`."""
+    whole = bal_rows(rows)
+    auto = whole[whole["method"] == "auto"]
+    parts = {"the paper's protocol": (bal_pipeline(rows), f", {PAPER_UPGRADE} upgrade"), METHODS["auto"]: (auto, "")}
+    return [
+        Card(
+            f"Recovered on BAL, {who}",
+            f"{100.0 - failure_rate(part):.0f}%",
+            f"of {count(len(part), 'run')} on {count(part['set'].nunique(), 'problem')}{more}",
+        )
+        for who, (part, more) in parts.items()
+        if len(part)
+    ]
 
 
 def _lessons(checks: list[Check]) -> Card | None:

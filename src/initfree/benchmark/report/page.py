@@ -26,6 +26,7 @@ def render(contents: Contents, scenes: Scenes) -> str:
     environment.filters["figure_json"] = lambda figure: _script_safe(str(figure.to_json()))
     return environment.get_template("page.html.j2").render(
         contents=contents,
+        left_out=[*contents.left_out, *([] if scenes.shown else ["Reconstructions"])],
         info=contents.sweep.info,
         version=initfree.__version__,
         scenes=scenes,

@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 from initfree.arrays import Array
 from initfree.benchmark.report.figures import NEUTRAL
 
-_GREY = "#9aa4b2"
+GREY = "#9aa4b2"
 _WIDE = 4
 _HEIGHT = 500
 
@@ -70,13 +70,14 @@ def _scene(one: SetPicture) -> list[go.Scatter]:
     # A gap after every pair of points, so that one trace holds all rays.
     rays = np.stack([cameras, tips, np.full_like(tips, np.nan)], axis=1).reshape(-1, 2)
     return [
-        _scatter(points, mode="markers", marker={"size": 2.5, "color": _GREY}),
-        _scatter(rays, mode="lines", line={"color": NEUTRAL, "width": 1.2}),
-        _scatter(cameras, mode="markers", marker={"size": 4, "color": NEUTRAL}),
+        scatter(points, mode="markers", marker={"size": 2.5, "color": GREY}),
+        scatter(rays, mode="lines", line={"color": NEUTRAL, "width": 1.2}),
+        scatter(cameras, mode="markers", marker={"size": 4, "color": NEUTRAL}),
     ]
 
 
-def _scatter(points: Array, **style: Any) -> go.Scatter:
+def scatter(points: Array, **style: Any) -> go.Scatter:
+    """Points of a plane; NaN breaks a line."""
     x, y = ([None if np.isnan(v) else round(float(v), 3) for v in column] for column in points.T)
     return go.Scatter(x=x, y=y, hoverinfo="skip", **style)
 

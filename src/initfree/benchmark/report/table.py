@@ -67,6 +67,8 @@ class Table:
     """for every row, what the view of reconstructions is filtered by; empty where nothing is to be seen"""
     ranked: int | None = None
     """how many rows, from the top, compete for the best number; None: all of them"""
+    folded: bool = False
+    """opens on demand: it is long"""
 
     @property
     def empty(self) -> bool:

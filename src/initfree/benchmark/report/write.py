@@ -27,9 +27,8 @@ def write_report(directory: Path, output: Path | None = None, markdown: Path | N
         (staging / "index.html").write_text(page, encoding="utf-8")
         (staging / "tables").mkdir()
         for table in contents.tables:
-            if not table.empty:
-                (staging / "tables" / f"{table.name}.csv").write_text(to_csv(table), encoding="utf-8")
-                (staging / "tables" / f"{table.name}.tex").write_text(to_latex(table), encoding="utf-8")
+            (staging / "tables" / f"{table.name}.csv").write_text(to_csv(table), encoding="utf-8")
+            (staging / "tables" / f"{table.name}.tex").write_text(to_latex(table), encoding="utf-8")
     if markdown is not None:
         write_markdown(contents, markdown)
     return output / "index.html"

@@ -58,6 +58,7 @@ def _full(rows: pd.DataFrame, group: str, loss: str, min_obs: int) -> Table:
         label[min_obs],
         (*links, *below),
         ranked=0,
+        folded=True,
     )
 
 

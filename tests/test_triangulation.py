@@ -1,6 +1,10 @@
 """Landmarks from fixed cameras (triangulation) and cameras from fixed landmarks (resection)."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -68,3 +72,26 @@ def test_a_camera_with_too_few_landmarks_keeps_its_pose() -> None:
     state, found = resect(scene.tracks, scene.m, scene.pixels, truth, [2], weight=weight)
     assert not found.any()
     np.testing.assert_array_equal(state.R, truth.R)
+
+
+KEPT_CODE = """
+import sys
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+from synthetic import ring
+from initfree.euclidean.triangulation import triangulate
+scene = ring(cameras=12, landmarks=600, min_observations=3, noise=2.0)
+rng = np.random.default_rng(0)
+q, _ = np.linalg.qr(scene.R + 0.3 * rng.normal(size=scene.R.shape))
+R = q * np.linalg.det(q)[:, None, None]
+t = -(R @ scene.centres[:, :, None])[:, :, 0]
+xyz, _ = triangulate(scene.tracks, scene.m, scene.pixels, R, t, np.ones(12), np.zeros((12, 2)))
+print(xyz.tobytes().hex())
+"""
+
+
+def test_compiled_and_kept_machine_code_round_alike(tmp_path: Path):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", KEPT_CODE, str(Path(__file__).parent)]
+    compiled, kept = (subprocess.run(command, env=environment, capture_output=True, check=True).stdout for _ in range(2))
+    assert compiled == kept

@@ -92,7 +92,7 @@ def _rays(cam, m, R, focal, radial, rays):
             rays[a, e] = (R[k, 0, e] * x + R[k, 1, e] * y + R[k, 2, e]) * norm
 
 
-@kernel()
+@kernel(strict=True)
 def _cost(start, stop, cam, cameras, image, weight, scale, X, n):
     """1/2 c² sum log(1 + w |r|²/c²) of one landmark at X[n], and how many of its observations have the worst error."""
     R, t, focal, radial = cameras
@@ -117,7 +117,7 @@ def _cost(start, stop, cam, cameras, image, weight, scale, X, n):
     return 0.5 * c2 * total, worst
 
 
-@kernel()
+@kernel(strict=True)
 def _closest(rays, centres, cam, first, last, stride, weight, V, M, h, X, n):
     """The point with the least sum of squared distances to the rays first, first + stride, ... last."""
     V[:, :] = 0.0
@@ -141,7 +141,7 @@ def _closest(rays, centres, cam, first, last, stride, weight, V, M, h, X, n):
         X[n, e] = M[0, e] * u0 + M[1, e] * u1 + M[2, e] * u2
 
 
-@kernel()
+@kernel(strict=True)
 def _gauss_newton(start, stop, cam, cameras, image, weight, scale, steps, cost, scratch, X, n):
     """Damped Gauss-Newton steps on landmark X[n] with Cauchy weights; returns its cost."""
     V, M, J, B, r, h, Y = scratch
@@ -231,7 +231,7 @@ def _triangulate(ptr, cam, cameras, image, weight, scale, rays, centres, xyz, st
         status[j] = 1 if worst > 0 else 0
 
 
-@kernel()
+@kernel(strict=True)
 def _far_points(start, stop, cam, rays, centres, weight, mean, starts):
     """starts[2], starts[3]: far along the mean ray, from the mean centre."""
     starts[2:4] = 0.0
@@ -256,7 +256,7 @@ def _far_points(start, stop, cam, rays, centres, weight, mean, starts):
         starts[2, e] += _FAR[0] * widest * mean[e] / total
 
 
-@kernel()
+@kernel(strict=True)
 def _pairs(start, stop, cam, rays, centres, weight, count, V, M, h, starts):
     """starts[4:]: the points closest to two rays; returns their number."""
     found = 0

@@ -36,9 +36,13 @@ BLOCK = 90
 _RANK_TOLERANCE = 1e-12
 
 
-def kernel(**options: Any) -> Any:
-    """Compile without the interpreter lock and keep the machine code between processes."""
-    return numba.njit(cache=True, nogil=True, fastmath=_FAST, **options)
+def kernel(*, strict: bool = False, **options: Any) -> Any:
+    """Compile without the interpreter lock and keep the machine code between processes.
+
+    A kernel that others call is inlined or `strict`, without reordered arithmetic: it is compiled by itself and again into
+    every caller, and which copy runs depends on whether machine code was kept. Both must round alike.
+    """
+    return numba.njit(cache=True, nogil=True, fastmath=False if strict else _FAST, **options)
 
 
 @kernel(inline="always")
@@ -57,7 +61,7 @@ def _sphere_tangent(X, j, N):
             N[k, c] = (1.0 if k == c else 0.0) - scale * u[k] * u[c]
 
 
-@kernel()
+@kernel(strict=True)
 def _whitening_fallback(V, M):
     """M with M'M the pseudo-inverse of the rank-deficient V."""
     values, vectors = np.linalg.eigh(V)

@@ -12,6 +12,7 @@ python benchmarks/certificate.py show --runs RUNS.jsonl --figure roc.png
 """
 
 import json
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
@@ -116,8 +117,14 @@ def run(runs: Path, first_seed: int = 1000, seeds: int = 11, sets: tuple[str, ..
         sets: Presets of the generator; cameras are shuffled.
         workers: Processes.
     """
-    lines = runs.read_text().splitlines() if runs.exists() else []
-    done = {(r["set"], r["seed"]) for r in map(json.loads, lines)}
+    # Runs of a dataset are written at once: a file that was cut off has a last line without its end.
+    whole = [line for line in runs.read_text().splitlines(keepends=True) if line.endswith("\n")] if runs.exists() else []
+    made_of = Counter((r["set"], r["seed"]) for r in map(json.loads, whole))
+    done = {dataset for dataset, count in made_of.items() if count == SINGLES + 1}
+    kept = [line for line in whole if (json.loads(line)["set"], json.loads(line)["seed"]) in done]
+    staged = runs.with_name(f".{runs.name}.writing")
+    staged.write_text("".join(kept))
+    staged.replace(runs)
     wanted = [(n, s) for s in range(first_seed, first_seed + seeds) for n in sets if (n, s) not in done]
     console = Console()
     with ProcessPoolExecutor(workers) as pool, runs.open("a") as file:

@@ -11,6 +11,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import tyro
@@ -143,7 +144,7 @@ def main(
     noise: tuple[float, ...] = (0.5,),
     outliers: tuple[float, ...] = (0.0,),
     merged: tuple[float, ...] = (0.0,),
-    strategy: str = "auto",
+    strategy: Literal["auto", "single"] = "auto",
     init: str = "spectral",
     threshold: int = 5,
     first_seed: int = 0,
@@ -158,7 +159,7 @@ def main(
         noise: Pixel noise, a condition each.
         outliers: Shares of wrong matches, a condition each.
         merged: Shares of merged tracks, a condition each.
-        strategy: auto or single.
+        strategy: auto, or single: the pipeline alone, from `init`.
         init: Initial cameras of the first start.
         threshold: AUC threshold, 5 or 20.
         first_seed: Seed of the first run.

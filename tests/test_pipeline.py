@@ -99,6 +99,19 @@ def test_progress_is_reported_for_every_attempt(problem):
     assert seen == {name: result.stage(name).iterations for name in ("varpro", "refinement", "adjustment")}
 
 
+def test_progress_is_reported_for_every_pair_of_images(problem):
+    seen: list[tuple[int, object]] = []
+
+    def watch(stage: str, index: int, step: object) -> None:
+        if stage.startswith("two-view geometry"):
+            seen.append((index, step))
+
+    result = initfree.solve(problem, initfree.SolveConfig(formulation="pose-rot"), on_progress=watch)
+    assert [index for index, _ in seen] == list(range(len(seen)))
+    assert len(seen) >= result.stage("rotations").iterations > 0
+    assert all(step is None for _, step in seen)
+
+
 def test_outliers_are_kept_out_by_the_robust_refinement():
     scene = ring(cameras=20, landmarks=300, min_observations=6, noise=0.2)
     rng = np.random.default_rng(0)

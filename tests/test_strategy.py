@@ -100,7 +100,7 @@ def test_vote_finds_wrong_matches(scene):
     problem = initfree.load(to_reconstruction(spoilt))
     order = np.lexsort((scene.tracks.cam, scene.tracks.landmark))
     assert np.array_equal(order, np.arange(len(order)))
-    keep = vote(problem.tracks, two_view_geometries(problem, 0, 10))
+    keep = vote(problem.tracks, two_view_geometries(problem, 0))
     assert np.mean(wrong[keep]) < 0.3 * np.mean(wrong)
     assert keep.mean() > 0.8
     assert vote(problem.tracks, []).all()

@@ -45,7 +45,7 @@ def scene() -> Scene:
 def test_focal_lengths_are_guessed_from_pairs():
     """Not on a ring: of two cameras equally far from where their axes meet, no pair tells the focal length."""
     problem = initfree.load(to_reconstruction(street(noise=0.2), "SIMPLE_PINHOLE"), intrinsics="unknown")
-    focal = guess_focals(problem, 0, 10)
+    focal = guess_focals(problem, 0)
     assert focal is not None
     assert focal * problem.pixels[0, 0] == pytest.approx(np.full(24, 420.0), rel=0.15)
 
@@ -57,7 +57,7 @@ def test_a_guess_off_by_a_third_leaves_rotations_of_pairs_usable():
     seen = with_focals(problem, np.full(problem.tracks.cameras, 1.33 * true))
     assert seen.calibrated
     assert seen.m * seen.pixels == pytest.approx(problem.m * problem.pixels)
-    pairs = two_view_geometries(seen, 0, 20, most=200)
+    pairs = two_view_geometries(seen, 0, most=200)
     assert max(len(pair.matches) for pair in pairs) <= 200
     errors = [Rotation.from_matrix(p.R @ (scene.R[p.k] @ scene.R[p.l].T).T).magnitude() for p in pairs]
     assert np.degrees(np.median(errors)) < 4.0
@@ -67,7 +67,7 @@ def test_pairs_without_matches_give_no_guess():
     scene = ring(cameras=12, landmarks=150, keep=0.35, min_observations=3)
     problem = initfree.load(to_reconstruction(scene, "SIMPLE_PINHOLE"), intrinsics="unknown")
     assert np.tril(problem.tracks.covisibility, -1).max() < 16
-    assert guess_focals(problem, 0, 10) is None
+    assert guess_focals(problem, 0) is None
 
 
 @pytest.mark.parametrize("make", [ring, street])

@@ -13,7 +13,7 @@ import pycolmap
 
 from initfree.arrays import Array, Index
 from initfree.problem import Problem
-from initfree.two_view import MAX_ERROR, MOST_MATCHES, shared_matches
+from initfree.two_view import MAX_ERROR, MOST_MATCHES, OnPair, Pair, estimated, shared_matches
 from initfree.upgrade.linear import TYPICAL_FOCAL
 
 _FOCALS = np.geomspace(0.3, 6.0, 61)
@@ -42,12 +42,12 @@ class _Pairs:
         return np.flatnonzero((group[self.k] == g) | (group[self.l] == g))
 
 
-def guess_focals(problem: Problem, seed: int, min_matches: int) -> Array | None:
+def guess_focals(problem: Problem, seed: int, on_pair: OnPair | None = None) -> Array | None:
     """Focal lengths (cameras,) in normalised units, the same for cameras that share an id; None without usable pairs.
 
     One for all by a grid search first, then one for each camera id in turn with the others fixed.
     """
-    pairs = _fundamental_matrices(problem, seed, min_matches)
+    pairs = _fundamental_matrices(problem, seed, on_pair)
     if pairs is None:
         return None
     everywhere = np.broadcast_to(_FOCALS, (len(pairs.F), len(_FOCALS)))
@@ -95,20 +95,24 @@ def _diagonal(f: Array) -> Array:
     return np.stack([f, f, np.ones_like(f)], axis=-1)
 
 
-def _fundamental_matrices(problem: Problem, seed: int, min_matches: int) -> _Pairs | None:
+def _fundamental_matrices(problem: Problem, seed: int, on_pair: OnPair | None) -> _Pairs | None:
     """Of each camera with those it shares most landmarks with (pycolmap, LO-RANSAC at 2 px)."""
     unit = float(np.median(problem.pixels))
     to_pixels = np.diag([unit, unit, 1.0])
     options = pycolmap.RANSACOptions(
         max_error=MAX_ERROR, random_seed=seed, min_num_trials=100, max_num_trials=2000, confidence=0.999
     )
-    found = []
-    for k, l, matches in shared_matches(problem.tracks, max(min_matches, _LEAST_INLIERS), MOST_MATCHES):
+
+    def fundamental_matrix(pair: Pair) -> tuple[int, int, Array, float] | None:
+        k, l, matches = pair
         xk, xl = problem.m[matches[:, 0]] * unit, problem.m[matches[:, 1]] * unit
         estimate = pycolmap.estimate_fundamental_matrix(xl, xk, options)
-        if estimate is not None and estimate["num_inliers"] >= _LEAST_INLIERS:
-            F = to_pixels @ estimate["F"] @ to_pixels
-            found.append((k, l, F / np.linalg.norm(F), min(float(estimate["num_inliers"]), _MOST_WEIGHT)))
+        if estimate is None or estimate["num_inliers"] < _LEAST_INLIERS:
+            return None
+        F = to_pixels @ estimate["F"] @ to_pixels
+        return k, l, F / np.linalg.norm(F), min(float(estimate["num_inliers"]), _MOST_WEIGHT)
+
+    found = estimated(fundamental_matrix, list(shared_matches(problem.tracks, _LEAST_INLIERS, MOST_MATCHES)), on_pair)
     if not found:
         return None
     k, l, F, weight = zip(*found, strict=True)

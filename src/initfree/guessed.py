@@ -7,23 +7,22 @@ from initfree.config import SolveConfig
 from initfree.focal import guess_focals, with_focals
 from initfree.problem import Problem
 from initfree.start import Attempt, Start
-from initfree.two_view import MOST_MATCHES, relative_rotations, two_view_geometries
-
-MIN_MATCHES = 10
-MIN_INLIERS = 12
+from initfree.two_view import MOST_MATCHES, OnPair, relative_rotations, two_view_geometries
 
 
-def guessed_starts(problem: Problem, config: SolveConfig, attempts: list[Attempt]) -> Iterator[Start]:
+def guessed_starts(
+    problem: Problem, config: SolveConfig, attempts: list[Attempt], on_pair: OnPair | None = None
+) -> Iterator[Start]:
     """pOSE with the pairs' rotations, whose cameras are metric as they are; then on from there without the rotations.
 
     A surrogate without rotations has many local optima where cameras see wide angles and move forward (BAL's
     ladybug-49: most starts end in one), and an upgrade from wrong ones bends the rest.
     """
-    focal = guess_focals(problem, config.seed, MIN_MATCHES)
+    focal = guess_focals(problem, config.seed, on_pair)
     if focal is None:
         return
-    pairs = two_view_geometries(with_focals(problem, focal), config.seed, MIN_MATCHES, MOST_MATCHES)
-    rotations = relative_rotations(pairs, MIN_INLIERS)
+    pairs = two_view_geometries(with_focals(problem, focal), config.seed, most=MOST_MATCHES, on_pair=on_pair)
+    rotations = relative_rotations(pairs)
     if rotations is None:
         return
     name = "guessed focal lengths"

@@ -31,8 +31,8 @@ from initfree.upgrade import Metric, Projective, upgrade
 from initfree.varpro.levenberg_marquardt import Convergence, Iteration, LMConfig, OnIteration
 from initfree.varpro.variable_projection import VariableProjection
 
-OnProgress = Callable[[str, int, Iteration], None]
-"""called with the stage's name, the attempt and its figures"""
+OnProgress = Callable[[str, int, Iteration | None], None]
+"""called with the stage's name, the attempt (or pair of images) and, of an attempted step, its figures"""
 
 _THREADED_SYSTEM = 2000
 
@@ -67,7 +67,7 @@ def _solve(
         if not problem.calibrated:
             raise InputError(f"{config.formulation} needs known intrinsics; this problem has none")
         if rotations is None:
-            rotations, report = _estimate_rotations(problem, config)
+            rotations, report = _estimate_rotations(problem, config, on_progress)
             stages.append(report)
     P, X, report = minimise_ose(problem, config, rotations, reporting("varpro"))
     stages.append(report)
@@ -88,13 +88,20 @@ def _solve(
     return complete(result) if config.adjust else result
 
 
-def _estimate_rotations(problem: Problem, config: SolveConfig) -> tuple[RelativeRotations, StageReport]:
+def on_pairs(on_progress: OnProgress | None) -> Callable[[int], None] | None:
+    """How two-view geometry tells of its pairs."""
+    return None if on_progress is None else lambda index: on_progress("two-view geometry: pair", index, None)
+
+
+def _estimate_rotations(
+    problem: Problem, config: SolveConfig, on_progress: OnProgress | None
+) -> tuple[RelativeRotations, StageReport]:
     from initfree.rotations import estimate_rotations
 
     if config.rotations != "estimated":
         raise InputError("rotations from the truth were asked for, but no truth was given (--truth MODEL)")
     began = time.perf_counter()
-    rotations = estimate_rotations(problem, config.seed)
+    rotations = estimate_rotations(problem, config.seed, on_pairs(on_progress))
     return rotations, StageReport("rotations", time.perf_counter() - began, iterations=len(rotations.pairs))
 
 

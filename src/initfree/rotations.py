@@ -6,9 +6,7 @@ from initfree.errors import InputError
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.model import MetricModel
 from initfree.problem import Problem
-from initfree.two_view import relative_rotations, two_view_geometries
-
-MIN_MATCHES = 12
+from initfree.two_view import MIN_INLIERS, OnPair, TwoView, relative_rotations, two_view_geometries
 
 
 def rotations_from_truth(problem: Problem, truth: MetricModel) -> RelativeRotations:
@@ -23,17 +21,22 @@ def rotations_from_truth(problem: Problem, truth: MetricModel) -> RelativeRotati
     return RelativeRotations(np.stack([k, l], axis=1), R[k] @ R[l].transpose(0, 2, 1), shared[k, l].astype(float))
 
 
-def estimate_rotations(problem: Problem, seed: int) -> RelativeRotations:
+def estimate_rotations(problem: Problem, seed: int, on_pair: OnPair | None = None) -> RelativeRotations:
     """Rotations of the essential matrices between each camera and those it shares most landmarks with.
 
-    Weights are inlier counts; pairs with fewer than twelve shared landmarks or inliers say nothing.
+    Weights are inlier counts; pairs with fewer than twelve say nothing.
     """
     if not problem.calibrated:
         raise InputError("estimated rotations need known intrinsics; this problem has none")
-    rotations = relative_rotations(two_view_geometries(problem, seed, MIN_MATCHES), MIN_MATCHES)
+    return rotations_of(problem, two_view_geometries(problem, seed, on_pair=on_pair))
+
+
+def rotations_of(problem: Problem, pairs: list[TwoView]) -> RelativeRotations:
+    """The rotations of the pairs, or why there are none."""
+    rotations = relative_rotations(pairs)
     if rotations is None:
         raise InputError(
-            f"{problem.observations.source}: no image pair has {MIN_MATCHES} matches that agree with one essential matrix; "
+            f"{problem.observations.source}: no image pair has {MIN_INLIERS} matches that agree with one essential matrix; "
             "rotations cannot be estimated, choose another formulation"
         )
     return rotations

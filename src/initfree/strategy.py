@@ -12,6 +12,7 @@ from threading import Event
 
 import numpy as np
 
+from initfree import formulations
 from initfree.completion import complete
 from initfree.config import SolveConfig
 from initfree.doubt import doubt_intrinsics
@@ -19,12 +20,12 @@ from initfree.errors import InputError
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.guessed import guessed_starts
 from initfree.parallel import abandonable, in_order
-from initfree.pipeline import OnProgress, blas_threads
+from initfree.pipeline import OnProgress, blas_threads, on_pairs
 from initfree.problem import Problem, restricted
 from initfree.result import Result, StageReport
-from initfree.rotations import estimate_rotations
+from initfree.rotations import rotations_of
 from initfree.start import Attempt, Start, run_start
-from initfree.two_view import TwoView, relative_rotations, two_view_geometries
+from initfree.two_view import MIN_MATCHES, TwoView, relative_rotations, two_view_geometries
 from initfree.voting import vote
 
 SAME_OPTIMUM = 1e-4
@@ -32,8 +33,6 @@ SAME_OPTIMUM = 1e-4
 as its inverse, below which costs are rounding."""
 SAME_OPTIMUM_FREE = 1e-3
 """The same where intrinsics are unknown: distortion that little depends on moves for long after the cameras stand still."""
-MIN_MATCHES = 10
-MIN_INLIERS = 12
 SEEDS = 4
 """random starts, last of all"""
 TRIMMED = (0.15, 0.25)
@@ -61,7 +60,7 @@ def solve_auto(
     with blas_threads(problem):
         attempts: list[Attempt] = []
         beforehand: list[StageReport] = []
-        for batch in _batches(problem, config, rotations, attempts, beforehand):
+        for batch in _batches(problem, config, rotations, attempts, beforehand, on_progress):
             if _settled(problem, batch, attempts, on_progress):
                 break
         best = min(attempts, key=lambda a: (not a.certificate.accepted, not a.certificate.doubtful, a.cost))
@@ -112,6 +111,7 @@ def _batches(
     rotations: RelativeRotations | None,
     attempts: list[Attempt],
     beforehand: list[StageReport],
+    on_progress: OnProgress | None,
 ) -> Iterator[list[Start]]:
     """Starts in the order in which they are worth their time; those of a batch do not wait for each other.
 
@@ -119,11 +119,13 @@ def _batches(
     """
     short = replace(config, max_iterations=min(config.max_iterations, SHORT))
     pairs: list[TwoView] | None = None
-    if config.formulation == "pose-rot" and rotations is None:
-        pairs, rotations = two_view_geometries(problem, config.seed, MIN_MATCHES), estimate_rotations(problem, config.seed)
+    on_pair = on_pairs(on_progress)
+    if rotations is None and formulations.make(config.formulation, config.alpha).uses_rotations:
+        pairs = two_view_geometries(problem, config.seed, on_pair=on_pair)
+        rotations = rotations_of(problem, pairs)
     first = Start(config.init, short, rotations=rotations)
     if not problem.calibrated:
-        for start in guessed_starts(problem, short, attempts):
+        for start in guessed_starts(problem, short, attempts, on_pair):
             yield [start]
     tried = len(attempts)
     yield [replace(first, patient=bool(problem.baselines.reasons))]
@@ -132,10 +134,10 @@ def _batches(
     shared = np.tril(problem.tracks.covisibility, -1)
     if problem.calibrated and (shared >= MIN_MATCHES).any():
         began = time.perf_counter()
-        pairs = two_view_geometries(problem, config.seed, MIN_MATCHES) if pairs is None else pairs
+        pairs = two_view_geometries(problem, config.seed, on_pair=on_pair) if pairs is None else pairs
         keep = vote(problem.tracks, pairs)
         beforehand.append(StageReport("two-view vote", time.perf_counter() - began, iterations=len(pairs)))
-        estimated = relative_rotations(pairs, MIN_INLIERS)
+        estimated = relative_rotations(pairs)
         if restricted(problem, keep) is None:
             keep = None
         elif estimated is None:

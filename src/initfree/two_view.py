@@ -1,7 +1,8 @@
 """Two-view geometry of calibrated image pairs: who agrees with whom, before there is any reconstruction."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import pycolmap
@@ -16,8 +17,19 @@ from initfree.problem import Problem
 NEIGHBOURS = 8
 MAX_ERROR = 2.0
 """pixels, for an inlier of the essential matrix"""
+MIN_MATCHES = 10
+"""of a pair whose geometry is estimated"""
+MIN_INLIERS = 12
+"""of a pair whose rotation counts: fewer say nothing"""
 MOST_MATCHES = 300
 """of a pair, where a geometry is all that is asked for"""
+OnPair = Callable[[int], None]
+"""called with the number of the pair that is done"""
+
+
+Pair = tuple[int, int, Index]
+"""cameras k > l and the observations in k and in l of each landmark that both see, (matches, 2)"""
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -38,11 +50,13 @@ class TwoView:
         return int(np.count_nonzero(self.inlier))
 
 
-def two_view_geometries(problem: Problem, seed: int, min_matches: int, most: int | None = None) -> list[TwoView]:
+def two_view_geometries(
+    problem: Problem, seed: int, *, most: int | None = None, on_pair: OnPair | None = None
+) -> list[TwoView]:
     """Essential matrices (pycolmap, LO-RANSAC at 2 px) between each camera and those it shares most landmarks with.
 
-    Pairs that share fewer than `min_matches` landmarks, or of which no essential matrix is found, are left out. At most
-    `most` matches of a pair are looked at: enough for its rotation, not for a vote on every match.
+    Pairs that share fewer than ten landmarks, or of which no essential matrix is found, are left out. At most `most`
+    matches of a pair are looked at: enough for its rotation, not for a vote on every match.
     """
     if not problem.calibrated:
         raise InputError("two-view geometry needs known intrinsics; this problem has none")
@@ -53,7 +67,7 @@ def two_view_geometries(problem: Problem, seed: int, min_matches: int, most: int
         max_error=MAX_ERROR, random_seed=seed, min_num_trials=100, max_num_trials=5000, confidence=0.9999
     )
 
-    def geometry(pair: tuple[int, int, Index]) -> TwoView | None:
+    def geometry(pair: Pair) -> TwoView | None:
         k, l, matches = pair
         xk, xl = problem.m[matches[:, 0]] * focal, problem.m[matches[:, 1]] * focal
         essential = pycolmap.estimate_essential_matrix(xl, xk, camera, camera, options)
@@ -62,11 +76,21 @@ def two_view_geometries(problem: Problem, seed: int, min_matches: int, most: int
         inlier = np.asarray(essential["inlier_mask"], dtype=bool)
         return TwoView(k, l, essential["cam2_from_cam1"].rotation.matrix(), matches, inlier)
 
-    pairs = list(shared_matches(tracks, min_matches, most))
-    return [found for found in in_order(geometry, pairs) if found is not None]
+    return estimated(geometry, list(shared_matches(tracks, MIN_MATCHES, most)), on_pair)
 
 
-def shared_matches(tracks: Tracks, min_matches: int, most: int | None = None) -> Iterator[tuple[int, int, Index]]:
+def estimated(geometry: Callable[[Pair], Value | None], pairs: list[Pair], on_pair: OnPair | None) -> list[Value]:
+    """The geometries of pairs that have one, estimated side by side."""
+    found = []
+    for n, value in enumerate(in_order(geometry, pairs)):
+        if on_pair is not None:
+            on_pair(n)
+        if value is not None:
+            found.append(value)
+    return found
+
+
+def shared_matches(tracks: Tracks, min_matches: int, most: int | None = None) -> Iterator[Pair]:
     """(k, l, matches) of the neighbour pairs k > l; of more than `most` matches, evenly chosen ones."""
     by_camera = [np.flatnonzero(tracks.cam == k) for k in range(tracks.cameras)]
     for k, l in neighbour_pairs(tracks.covisibility, min_matches):
@@ -82,9 +106,9 @@ def shared_matches(tracks: Tracks, min_matches: int, most: int | None = None) ->
         yield k, l, matches
 
 
-def relative_rotations(pairs: list[TwoView], min_inliers: int) -> RelativeRotations | None:
+def relative_rotations(pairs: list[TwoView]) -> RelativeRotations | None:
     """The rotations of the pairs with enough inliers, weighted by their number; None where there is no such pair."""
-    good = [pair for pair in pairs if pair.inliers >= min_inliers]
+    good = [pair for pair in pairs if pair.inliers >= MIN_INLIERS]
     if not good:
         return None
     return RelativeRotations(

@@ -29,11 +29,13 @@ class StageProgress:
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def __call__(self, stage: str, index: int, step: Iteration) -> None:
+    def __call__(self, stage: str, index: int, step: Iteration | None) -> None:
         now = time.monotonic()
         if now - self._shown >= _REFRESH_SECONDS:
             self._shown = now
-            line = f"{stage:<22} iteration {index + 1:4d}   cost {step.cost:.6e}   λ {step.damping:.1e}"
+            count = f"{index + 1:4d}"
+            told = count if step is None else f"iteration {count}   cost {step.cost:.6e}   λ {step.damping:.1e}"
+            line = f"{stage:<22} {told}"
             self._live.update(Text(line), refresh=True)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from threading import Event
+from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -48,6 +49,20 @@ def projected(R: np.ndarray, centres: np.ndarray, landmarks: np.ndarray, noise: 
 @pytest.fixture(scope="module")
 def scene() -> Scene:
     return ring(cameras=16, landmarks=400, noise=0.5, keep=0.6, min_observations=3)
+
+
+def test_a_certified_start_in_a_worse_optimum_is_not_the_best(scene):
+    problem = initfree.load(to_reconstruction(scene))
+    certificate = initfree.solve(problem).certificate
+
+    def attempt(cost: float, accepted: bool, doubtful: bool = False) -> SimpleNamespace:
+        return SimpleNamespace(cost=cost, certificate=replace(certificate, accepted=accepted, doubtful=doubtful))
+
+    rejected, worse, same = attempt(1000.0, False), attempt(1005.0, True), attempt(1000.05, True)
+    doubtful = attempt(1000.02, False, True)
+    assert strategy._best(problem, [rejected, worse]) is rejected
+    assert strategy._best(problem, [rejected, worse, doubtful]) is doubtful
+    assert strategy._best(problem, [rejected, worse, doubtful, same]) is same
 
 
 def test_repair_finds_a_wrong_camera_again(scene):

@@ -51,9 +51,9 @@ def solve_auto(
     """The best reconstruction of several starts; the first is the pipeline that `config` describes, or, where intrinsics
     are unknown, guesses them.
 
-    Ends as soon as a start is certified, or when two starts found the best optimum, or when all were tried;
-    after one where the observations themselves leave the reconstruction open. The number of starts is the budget, not the
-    clock: the same problem and seed give the same result on every machine.
+    Ends as soon as a start is certified and none has a lower cost, or when two starts found the best optimum, or when all
+    were tried; after one where the observations themselves leave the reconstruction open. The number of starts is the
+    budget, not the clock: the same problem and seed give the same result on every machine.
     """
     if not config.adjust:
         raise InputError("the auto strategy ranks starts by their Euclidean adjustment; --no-adjust needs --strategy single")
@@ -63,7 +63,7 @@ def solve_auto(
         for batch in _batches(problem, config, rotations, attempts, beforehand, on_progress):
             if _settled(problem, batch, attempts, on_progress):
                 break
-        best = min(attempts, key=lambda a: (not a.certificate.accepted, not a.certificate.doubtful, a.cost))
+        best = _best(problem, attempts)
         if best.certificate.doubtful and _confirmed(problem, best, attempts):
             reason = "the observations agree with every camera, and two starts found the same"
             best = replace(best, certificate=replace(best.certificate, accepted=True, doubtful=False, reason=reason))
@@ -84,7 +84,8 @@ def _settled(problem: Problem, batch: list[Start], attempts: list[Attempt], on_p
         for attempt in running:
             if attempt is not None:
                 attempts.append(attempt)
-                if attempt.certificate.accepted or problem.baselines.reasons or _found_twice(problem, attempts):
+                certified = _best(problem, attempts).certificate.accepted
+                if certified or problem.baselines.reasons or _found_twice(problem, attempts):
                     return True
     finally:
         running.close()
@@ -97,10 +98,25 @@ def _found_twice(problem: Problem, attempts: list[Attempt]) -> bool:
     return _confirmed(problem, best, attempts)
 
 
+def _best(problem: Problem, attempts: list[Attempt]) -> Attempt:
+    """Of the attempts in the best optimum a certified one, then a doubtful one.
+
+    A certified reconstruction in another optimum is not the best that the observations allow: it is as wrong as any other.
+    """
+    least = min(attempt.cost for attempt in attempts)
+    near = [attempt for attempt in attempts if attempt.cost <= least + _tolerance(problem, least)]
+    return min(near, key=lambda a: (not a.certificate.accepted, not a.certificate.doubtful, a.cost))
+
+
+def _tolerance(problem: Problem, cost: float) -> float:
+    """Difference of costs up to which two optima are the same."""
+    same = SAME_OPTIMUM if problem.calibrated else SAME_OPTIMUM_FREE
+    return same * (cost + SAME_OPTIMUM * problem.tracks.observations)
+
+
 def _confirmed(problem: Problem, attempt: Attempt, attempts: list[Attempt]) -> bool:
     """Whether another attempt ended in the same optimum, and none in a better one."""
-    same = SAME_OPTIMUM if problem.calibrated else SAME_OPTIMUM_FREE
-    tolerance = same * (attempt.cost + SAME_OPTIMUM * problem.tracks.observations)
+    tolerance = _tolerance(problem, attempt.cost)
     others = [other.cost - attempt.cost for other in attempts if other is not attempt]
     return any(abs(more) <= tolerance for more in others) and min(others) >= -tolerance
 

@@ -43,7 +43,7 @@ class SolveConfig:
     seed: int = 0
     """Seed of all random numbers."""
     max_iterations: int = 300
-    """Most attempted steps of a stage (of each scale, in graduated ones)."""
+    """Most attempted steps of a stage (of each scale, in graduated ones); starts of `auto` take at most 100."""
     tolerance: float = 1e-4
     """Stage 1 ends when a step lowers its cost by less than this share of it."""
     refine_tolerance: float = 1e-8

@@ -178,7 +178,7 @@ def adjust_euclidean(
 ) -> tuple[Metric, StageReport]:
     """Stage 4: robust bundle adjustment. Unknown focal lengths and distortion are free, shared where cameras are."""
     began = time.perf_counter()
-    free = FreeIntrinsics() if problem.calibrated else FreeIntrinsics(focal=True, radial=2)
+    free = FreeIntrinsics.unless(problem.calibrated)
     limits = AdjustConfig(free=free, max_iterations=config.max_iterations, tolerance=config.refine_tolerance)
     metric, convergence = adjust(
         problem.tracks, problem.m, problem.pixels, metric, limits, groups=problem.camera_ids, on_iteration=on_iteration

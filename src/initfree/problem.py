@@ -200,26 +200,12 @@ def restricted(problem: Problem, keep: NDArray[np.bool_], least: int = 3) -> tup
     t = problem.tracks
     seen = np.bincount(t.landmark[keep], minlength=t.landmarks)
     kept = np.flatnonzero(keep & (seen >= least)[t.landmark])
-    left, landmark = np.unique(t.landmark[kept], return_inverse=True)
     cam = t.cam[kept]
     if len(kept) == 0 or np.bincount(cam, minlength=t.cameras).min() < MIN_CAMERA_OBSERVATIONS:
         return None
-    if _largest_component(cam, landmark, np.ones(len(cam), dtype=bool))[1] > 1:
+    if _largest_component(cam, t.landmark[kept], np.ones(len(cam), dtype=bool))[1] > 1:
         return None
-    tracks = Tracks(cam, np.concatenate([[0], np.cumsum(np.bincount(landmark))]).astype(np.int64), t.cameras)
-    part = replace(
-        problem,
-        tracks=tracks,
-        m=np.ascontiguousarray(problem.m[kept]),
-        pixels=np.ascontiguousarray(problem.pixels[kept]),
-        landmark_ids=problem.landmark_ids[left],
-        keypoint=problem.keypoint[kept],
-        dropped=replace(
-            problem.dropped,
-            observations=problem.dropped.observations + t.observations - len(kept),
-            landmarks=problem.dropped.landmarks + t.landmarks - len(left),
-        ),
-    )
+    part, _, left = _part(problem, kept)
     return part, left
 
 
@@ -233,25 +219,27 @@ def without_cameras(problem: Problem, cameras: Index) -> tuple[Problem, Index, I
     if keep.any():
         keep, _ = _largest_component(t.cam, t.landmark, keep)
         keep = _filter(t.cam, t.landmark, keep, 3)
-    stay, cam = np.unique(t.cam[keep], return_inverse=True)
-    left, landmark = np.unique(t.landmark[keep], return_inverse=True)
-    if len(stay) < 3:
-        return None
-    tracks = Tracks(
-        cam.astype(np.int64), np.concatenate([[0], np.cumsum(np.bincount(landmark))]).astype(np.int64), len(stay)
-    )
+    return _part(problem, np.flatnonzero(keep)) if len(np.unique(t.cam[keep])) >= 3 else None
+
+
+def _part(problem: Problem, kept: Index) -> tuple[Problem, Index, Index]:
+    """The problem of the observations `kept` alone, with the cameras and the landmarks that are left."""
+    t = problem.tracks
+    stay, cam = np.unique(t.cam[kept], return_inverse=True)
+    left, landmark = np.unique(t.landmark[kept], return_inverse=True)
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(landmark))]).astype(np.int64)
     gone = np.setdiff1d(np.arange(t.cameras), stay)
     part = replace(
         problem,
-        tracks=tracks,
-        m=np.ascontiguousarray(problem.m[keep]),
-        pixels=np.ascontiguousarray(problem.pixels[keep]),
+        tracks=Tracks(cam.astype(np.int64), ptr, len(stay)),
+        m=np.ascontiguousarray(problem.m[kept]),
+        pixels=np.ascontiguousarray(problem.pixels[kept]),
         images=problem.images[stay],
         landmark_ids=problem.landmark_ids[left],
-        keypoint=problem.keypoint[keep],
+        keypoint=problem.keypoint[kept],
         dropped=replace(
             problem.dropped,
-            observations=problem.dropped.observations + int(np.count_nonzero(~keep)),
+            observations=problem.dropped.observations + t.observations - len(kept),
             landmarks=problem.dropped.landmarks + t.landmarks - len(left),
             images=(*problem.dropped.images, *(problem.names[k] for k in gone)),
         ),

@@ -73,5 +73,5 @@ def repair(problem: Problem, metric: Metric, limits: AdjustConfig, seed: int = 0
 
 def repair_limits(problem: Problem, max_iterations: int, tolerance: float) -> AdjustConfig:
     """Narrower than the first adjustment: the good cameras are near their optimum already."""
-    free = FreeIntrinsics() if problem.calibrated else FreeIntrinsics(focal=True, radial=2)
+    free = FreeIntrinsics.unless(problem.calibrated)
     return AdjustConfig(free=free, scales=(10.0, 4.0), max_iterations=max_iterations, tolerance=tolerance)

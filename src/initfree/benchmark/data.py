@@ -128,7 +128,7 @@ def _load_bal(spec: DataSpec, place: Place) -> Data:
     # π of BAL is in focal lengths; ours too, with f in normalised units.
     pixels = problem.observations.pixels[problem.images, 0]
     start = replace(truth_metric(problem, estimate), focal=f / pixels, radial=np.column_stack([k1, k2]))
-    free = FreeIntrinsics(focal=True, radial=2)
+    free = FreeIntrinsics.unless(calibrated=False)
     limits = AdjustConfig(free=free, scales=(4.0,), max_iterations=200)
     best, _ = adjust(problem.tracks, problem.m, problem.pixels, start, limits, groups=problem.camera_ids)
     middle = np.median(best.xyz, axis=0)

@@ -83,6 +83,11 @@ class FreeIntrinsics:
                 "expected positive numbers"
             )
 
+    @classmethod
+    def unless(cls, calibrated: bool) -> "FreeIntrinsics":
+        """Focal length, k1 and k2 where they are unknown."""
+        return cls() if calibrated else cls(focal=True, radial=2)
+
     @property
     def slots(self) -> tuple[int, ...]:
         """The parameters of a camera that move, of (ω, τ, log f, k1, k2)."""

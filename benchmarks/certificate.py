@@ -119,9 +119,9 @@ def run(runs: Path, first_seed: int = 1000, seeds: int = 11, sets: tuple[str, ..
     """
     # Runs of a dataset are written at once: a file that was cut off has a last line without its end.
     whole = [line for line in runs.read_text().splitlines(keepends=True) if line.endswith("\n")] if runs.exists() else []
-    made_of = Counter((r["set"], r["seed"]) for r in map(json.loads, whole))
-    done = {dataset for dataset, count in made_of.items() if count == SINGLES + 1}
-    kept = [line for line in whole if (json.loads(line)["set"], json.loads(line)["seed"]) in done]
+    datasets = [(r["set"], r["seed"]) for r in map(json.loads, whole)]
+    done = {dataset for dataset, count in Counter(datasets).items() if count > SINGLES}
+    kept = [line for line, dataset in zip(whole, datasets, strict=True) if dataset in done]
     staged = runs.with_name(f".{runs.name}.writing")
     staged.write_text("".join(kept))
     staged.replace(runs)

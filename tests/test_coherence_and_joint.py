@@ -11,7 +11,7 @@ from synthetic import ring
 
 import initfree
 from initfree.arrays import Array, Tracks
-from initfree.certificate import certify
+from initfree.certificate import MIN_CONSENSUS, certify
 from initfree.coherence import coherence
 from initfree.joint import weakest_joint
 from initfree.problem import Problem
@@ -43,6 +43,17 @@ def test_errors_that_change_slowly_across_the_image_are_coherent():
     assert 0.2 < half < 0.6
 
 
+def test_keypoints_at_one_place_are_no_neighbours():
+    rng = np.random.default_rng(2)
+    tracks, xy = single_image(400, rng)
+    xy[200:] = xy[:200]
+    residuals = rng.normal(size=xy.shape)
+    residuals[200:300] = residuals[:100]
+    mean, deviation = coherence(tracks, xy, residuals, np.ones(400, dtype=bool))
+    assert abs(mean) < 3.0 * deviation
+    assert coherence(tracks, np.tile(xy[:1], (400, 1)), residuals, np.ones(400, dtype=bool)) == (0.0, 1.0)
+
+
 def test_coherence_asks_the_chosen_observations_alone():
     rng = np.random.default_rng(1)
     tracks, xy = single_image(600, rng)
@@ -65,23 +76,37 @@ def two_parts(rng: np.random.Generator, first: int, second: int, joining: int) -
     return tracks, label
 
 
+def expected(joining: Array) -> Array:
+    """A quarter, less two deviations."""
+    return 0.25 - 2.0 * np.sqrt(0.25 * 0.75 / joining)
+
+
 @given(seed=st.integers(0, 300), first=st.integers(4, 9))
 def test_two_parts_that_nothing_joins_are_found(seed: int, first: int):
     rng = np.random.default_rng(seed)
     tracks, label = two_parts(rng, first, 10, 8)
     crossing = np.array([len(set(label[tracks.cam[a:b]])) > 1 for a, b in zip(tracks.ptr[:-1], tracks.ptr[1:], strict=True)])
     fits = ~(crossing[tracks.landmark] & (label[tracks.cam] == 0))
-    joint = weakest_joint(tracks, fits)
-    assert joint.share == 0.0
-    assert joint.pairs == 8 * 4
+    joint = weakest_joint(tracks, fits, expected)
+    assert joint.fitting == pytest.approx(0.0, abs=1e-9)
+    # Two and two of four cameras are four pairs of a third.
+    assert joint.joining == pytest.approx(8 * 4 / 3)
     np.testing.assert_array_equal(joint.smaller, label == 0)
 
 
 def test_wrong_matches_leave_every_joint():
     rng = np.random.default_rng(3)
     tracks, _ = two_parts(rng, 8, 10, 40)
-    assert weakest_joint(tracks, np.ones(tracks.observations, dtype=bool)).share == 1.0
-    assert weakest_joint(tracks, rng.random(tracks.observations) > 0.2).share > 0.4
+    assert weakest_joint(tracks, np.ones(tracks.observations, dtype=bool), expected).share == pytest.approx(1.0)
+    assert weakest_joint(tracks, rng.random(tracks.observations) > 0.2, expected).share > 0.4
+
+
+@pytest.mark.parametrize("joining", [1, 2, 3])
+def test_parts_that_few_landmarks_join_are_the_weakest_joint(joining: int):
+    tracks, label = two_parts(np.random.default_rng(4), 7, 10, joining)
+    joint = weakest_joint(tracks, np.ones(tracks.observations, dtype=bool), expected, MIN_CONSENSUS)
+    assert joint.fitting < MIN_CONSENSUS
+    np.testing.assert_array_equal(joint.smaller, label == 0)
 
 
 @pytest.fixture(scope="module")
@@ -123,4 +148,4 @@ def test_two_halves_joined_wrongly_are_rejected(solved: tuple[Problem, Metric]):
     certificate = certify(problem, replace(metric, t=t, xyz=metric.xyz + np.where(moved[:, None], shift, 0.0)))
     assert not certificate.accepted
     assert certificate.joint_share < 0.1
-    assert "of what joins" in certificate.reason
+    assert "landmarks join 8 images" in certificate.reason

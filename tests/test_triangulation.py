@@ -94,4 +94,5 @@ def test_compiled_and_kept_machine_code_round_alike(tmp_path: Path):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", KEPT_CODE, str(Path(__file__).parent)]
     compiled, kept = (subprocess.run(command, env=environment, capture_output=True, check=True).stdout for _ in range(2))
+    assert list(tmp_path.rglob("*.nbi"))
     assert compiled == kept

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+Number = TypeVar("Number", np.float64, np.int64)
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,11 @@ class Tracks:
     @cached_property
     def covisibility(self) -> NDArray[np.int64]:
         """C[k, l]: landmarks that cameras k and l share; the diagonal counts a camera's observations."""
-        return self.shared_by(np.ones(self.observations, dtype=bool))
+        return self.shared_by(np.ones(self.observations, dtype=np.int64))
 
-    def shared_by(self, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """The same, of the chosen observations alone."""
+    def shared_by(self, weight: NDArray[Number]) -> NDArray[Number]:
+        """The same, each landmark with the product of its two observations' weights."""
         from scipy.sparse import csr_array
 
-        seen = csr_array((chosen.astype(np.int64), self.cam, self.ptr), shape=(self.landmarks, self.cameras))
+        seen = csr_array((weight, self.cam, self.ptr), shape=(self.landmarks, self.cameras))
         return (seen.T @ seen).toarray()

@@ -8,6 +8,7 @@ how often the verdict is wrong on data that it never saw stands in docs/certific
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,8 @@ MIN_CONSENSUS_SHARE = 0.3
 MIN_CONSENSUS = 6
 """Observations of a camera on landmarks that at least three observations fit: two always meet somewhere."""
 MIN_JOINT_SHARE = 0.25
-"""Pairs of observations that fit on both sides of every cut: less, and two parts are joined wrongly."""
+"""Share of what joins the two sides of any cut between images that fits both, six landmarks at least: less, and two parts
+are joined wrongly, or by nothing."""
 MIN_PARALLAX = 0.5
 """degrees: median over landmarks of the widest angle between its rays"""
 MIN_SPREAD = 4.0 * INLIER_PIXELS
@@ -75,7 +77,7 @@ class Certificate:
     unevenness: float
     """largest median error of a camera over the lower quartile of all cameras'"""
     joint_share: float
-    """share of the pairs of observations across the weakest cut between images that fit both, see `joint.weakest_joint`"""
+    """share of the landmarks across the weakest cut between images that fit both, see `joint.weakest_joint`"""
     coherence: float
     """mean cosine between the residuals of neighbouring observations that fit, see `coherence.coherence`"""
     systematic: float
@@ -171,13 +173,13 @@ def certify(problem: Problem, metric: Metric) -> Certificate:
     )
     check(consensus, MIN_CONSENSUS, "is held by {:.0f} observations of landmarks that others agree on")
     check(consensus / seen, MIN_CONSENSUS_SHARE, "has only {:.0%} of its observations on landmarks that others agree on")
-    joint = weakest_joint(tracks, fits)
-    joined = joint.share - float(_significantly(MIN_JOINT_SHARE, np.array(max(joint.pairs, 1))))
-    if joined < 0.0:
+    joint = weakest_joint(tracks, fits, partial(_significantly, MIN_JOINT_SHARE), MIN_CONSENSUS)
+    joined = joint.share - float(_significantly(MIN_JOINT_SHARE, np.array(max(joint.joining, 1.0))))
+    if joint.fitting < MIN_CONSENSUS or joined < 0.0:
         few = [names[k] for k in np.flatnonzero(joint.smaller)]
+        part = f"image {few[0]!r}" if len(few) == 1 else f"{len(few)} images ({few[0]}, ...)"
         reasons.append(
-            f"of what joins {'image ' + repr(few[0]) if len(few) == 1 else f'{len(few)} images ({few[0]}, ...)'} with the "
-            f"others only {joint.share:.0%} fits both"
+            f"about {joint.joining:.0f} landmarks join {part} with the others, and {joint.fitting:.0f} of them fit both"
         )
         failing |= joint.smaller
     parallax = median_parallax(tracks, metric, agreeing) if agreeing.any() else 0.0
@@ -186,7 +188,7 @@ def certify(problem: Problem, metric: Metric) -> Certificate:
     expected = SAFE_CAMERA_PURITY if unevenness <= MAX_UNEVENNESS else CLEAR_CAMERA_PURITY
     above = camera_purity - _significantly(expected, near)
     mean_cosine, deviation = coherence(tracks, m * pixels, residuals, seen_at <= radius)
-    systematic = noise * float(np.sqrt(max(mean_cosine - DEVIATIONS * deviation, 0.0)))
+    systematic = min(noise, MAX_NOISE) * float(np.sqrt(max(mean_cosine - DEVIATIONS * deviation, 0.0)))
     doubts = []
     if (above < 0.0).any():
         k = int(np.argmin(above))

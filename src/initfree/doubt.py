@@ -13,7 +13,8 @@ from initfree.config import SolveConfig
 from initfree.guessed import guessed_starts
 from initfree.losses import Cauchy
 from initfree.normalization import scaled_keypoints
-from initfree.pipeline import OnProgress
+from initfree.optimum import best_attempt
+from initfree.pipeline import OnProgress, on_pairs
 from initfree.problem import Problem
 from initfree.refinement import ProjectiveRefinement, Reprojection
 from initfree.repair import robust_cost
@@ -79,14 +80,14 @@ def _solve_free(result: Result, config: SolveConfig, on_progress: OnProgress | N
     problem = without_intrinsics(result.problem)
     given = robust_cost(result.problem, result.metric)
     attempts: list[Attempt] = []
-    for start in guessed_starts(problem, config, attempts):
+    for start in guessed_starts(problem, config, attempts, on_pairs(on_progress)):
         attempt = run_start(problem, start, on_progress)
         attempts += [] if attempt is None else [attempt]
-        if attempt is not None and attempt.certificate.accepted:
+        if attempts and best_attempt(problem, attempts).certificate.accepted:
             break
     if not attempts:
         return None
-    best = min(attempts, key=lambda a: (not a.certificate.accepted, a.cost))
+    best = best_attempt(problem, attempts)
     if SUSPICIOUS * best.cost > given or (result.certificate.accepted and not best.certificate.accepted):
         return None
     return best.result(problem, [*result.starts, *(a.report() for a in attempts)])

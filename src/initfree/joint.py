@@ -4,54 +4,67 @@ All that joins them is then wrong, and all of it may be a small share of the obs
 nothing looks bad but the cut between the parts.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 
 from initfree.arrays import Array, Tracks
 
 _WHATEVER_FITS = 0.01
 """weight of a shared landmark that does not fit both, so that the graph stays connected"""
+_NOTHING = 1e-9
+"""landmarks: sums of weights round"""
 
 
 @dataclass(frozen=True)
 class Joint:
-    """A cut of the images into two parts."""
+    """A cut of the images into two parts. A landmark that k cameras see joins each two of them with weight 1/(k - 1), so
+    that a single camera is joined to all others by one for each of its observations."""
 
     smaller: NDArray[np.bool_]
     """cameras of the smaller part"""
-    pairs: int
-    """pairs of observations of one landmark from both sides of the cut"""
-    share: float
-    """of these, both fitting"""
+    joining: float
+    """landmarks across the cut"""
+    fitting: float
+    """of these, on both sides"""
+
+    @property
+    def share(self) -> float:
+        return self.fitting / max(self.joining, 1e-300)
 
 
-def weakest_joint(tracks: Tracks, fits: NDArray[np.bool_]) -> Joint:
-    """The cut over which the smallest share of what joins the cameras fits.
+def weakest_joint(tracks: Tracks, fits: NDArray[np.bool_], expected: Callable[[Array], Array], least: float = 0.0) -> Joint:
+    """The cut that holds least: with fewer than `least` fitting landmarks, else with a share most below the expected.
 
-    Of the sweep cuts of the Fiedler vector of the graph of cameras (edges: landmarks that fit in both), the one with the
-    least share, a deviation added for cuts with few pairs.
+    Tried are the sweep cuts of the Fiedler vector of the graph of cameras, weighted by the landmarks that fit in both;
+    `expected` says which share of so many joining landmarks should fit.
     """
-    shared, fitting = (_without_diagonal(tracks.shared_by(chosen)) for chosen in (np.ones_like(fits), fits))
-    weight = fitting + _WHATEVER_FITS * shared
-    degree = np.maximum(weight.sum(axis=0), _WHATEVER_FITS)
-    scale = degree**-0.5
-    laplacian = np.diag(weight.sum(axis=0) * scale**2) - scale[:, None] * weight * scale
-    order = np.argsort(np.linalg.eigh(laplacian)[1][:, 1] * scale, kind="stable")
-    pairs, good = (_across(counts[np.ix_(order, order)]) for counts in (shared, fitting))
-    share = good / np.maximum(pairs, 1.0)
-    # A cut that nothing crosses says nothing, one of few pairs little.
-    k = int(np.argmin(np.where(pairs > 0.0, share + np.sqrt(share * (1.0 - share) / np.maximum(pairs, 1.0)), np.inf)))
+    length = np.diff(tracks.ptr)[tracks.landmark]
+    weight = np.where(length > 1, 1.0 / np.maximum(length - 1, 1), 0.0) ** 0.5
+    shared, fitting = (_between(tracks.shared_by(weight * chosen)) for chosen in (np.ones_like(fits), fits))
+    graph = fitting + _WHATEVER_FITS * shared
+    degree = graph.sum(axis=0)
+    scale = np.where(degree > 0.0, degree, 1.0) ** -0.5
+    laplacian = np.diag(degree * scale**2) - scale[:, None] * graph * scale
+    _, vectors = eigh(laplacian, subset_by_index=(0, 1))
+    order = np.argsort(vectors[:, 1] * scale, kind="stable")
+    joining, good = (_across(counts[np.ix_(order, order)]) for counts in (shared, fitting))
+    share = good / np.maximum(joining, _NOTHING)
+    # Cuts that nothing holds come first, the emptiest before others.
+    below = np.where(good < least - _NOTHING, good - least - 1.0, share - expected(np.maximum(joining, _NOTHING)))
+    k = int(np.argmin(below))
     smaller = np.zeros(tracks.cameras, dtype=bool)
     smaller[order[: k + 1] if 2 * (k + 1) <= tracks.cameras else order[k + 1 :]] = True
-    return Joint(smaller, int(pairs[k]), float(share[k]))
+    return Joint(smaller, float(joining[k]), float(good[k]))
 
 
-def _without_diagonal(counts: NDArray[np.int64]) -> Array:
-    pairs = counts.astype(np.float64)
-    np.fill_diagonal(pairs, 0.0)
-    return pairs
+def _between(counts: Array) -> Array:
+    counts = counts.copy()
+    np.fill_diagonal(counts, 0.0)
+    return counts
 
 
 def _across(counts: Array) -> Array:

@@ -19,6 +19,7 @@ from initfree.doubt import doubt_intrinsics
 from initfree.errors import InputError
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.guessed import guessed_starts
+from initfree.optimum import best_attempt, confirmed, found_twice
 from initfree.parallel import abandonable, in_order
 from initfree.pipeline import OnProgress, blas_threads, on_pairs
 from initfree.problem import Problem, restricted
@@ -28,11 +29,6 @@ from initfree.start import Attempt, Start, run_start
 from initfree.two_view import MIN_MATCHES, TwoView, relative_rotations, two_view_geometries
 from initfree.voting import vote
 
-SAME_OPTIMUM = 1e-4
-"""Relative difference of costs up to which two starts have found the same optimum; with a pixel² for as many observations
-as its inverse, below which costs are rounding."""
-SAME_OPTIMUM_FREE = 1e-3
-"""The same where intrinsics are unknown: distortion that little depends on moves for long after the cameras stand still."""
 SEEDS = 4
 """random starts, last of all"""
 TRIMMED = (0.15, 0.25)
@@ -63,8 +59,8 @@ def solve_auto(
         for batch in _batches(problem, config, rotations, attempts, beforehand, on_progress):
             if _settled(problem, batch, attempts, on_progress):
                 break
-        best = _best(problem, attempts)
-        if best.certificate.doubtful and _confirmed(problem, best, attempts):
+        best = best_attempt(problem, attempts)
+        if best.certificate.doubtful and confirmed(problem, best, attempts):
             reason = "the observations agree with every camera, and two starts found the same"
             best = replace(best, certificate=replace(best.certificate, accepted=True, doubtful=False, reason=reason))
         result = best.result(problem, [a.report() for a in attempts])
@@ -84,41 +80,12 @@ def _settled(problem: Problem, batch: list[Start], attempts: list[Attempt], on_p
         for attempt in running:
             if attempt is not None:
                 attempts.append(attempt)
-                certified = _best(problem, attempts).certificate.accepted
-                if certified or problem.baselines.reasons or _found_twice(problem, attempts):
+                certified = best_attempt(problem, attempts).certificate.accepted
+                if certified or problem.baselines.reasons or found_twice(problem, attempts):
                     return True
     finally:
         running.close()
     return False
-
-
-def _found_twice(problem: Problem, attempts: list[Attempt]) -> bool:
-    """Whether the best two attempts ended in the same optimum: what the certificate says of it will not change."""
-    best = min(attempts, key=lambda attempt: attempt.cost)
-    return _confirmed(problem, best, attempts)
-
-
-def _best(problem: Problem, attempts: list[Attempt]) -> Attempt:
-    """Of the attempts in the best optimum a certified one, then a doubtful one.
-
-    A certified reconstruction in another optimum is not the best that the observations allow: it is as wrong as any other.
-    """
-    least = min(attempt.cost for attempt in attempts)
-    near = [attempt for attempt in attempts if attempt.cost <= least + _tolerance(problem, least)]
-    return min(near, key=lambda a: (not a.certificate.accepted, not a.certificate.doubtful, a.cost))
-
-
-def _tolerance(problem: Problem, cost: float) -> float:
-    """Difference of costs up to which two optima are the same."""
-    same = SAME_OPTIMUM if problem.calibrated else SAME_OPTIMUM_FREE
-    return same * (cost + SAME_OPTIMUM * problem.tracks.observations)
-
-
-def _confirmed(problem: Problem, attempt: Attempt, attempts: list[Attempt]) -> bool:
-    """Whether another attempt ended in the same optimum, and none in a better one."""
-    tolerance = _tolerance(problem, attempt.cost)
-    others = [other.cost - attempt.cost for other in attempts if other is not attempt]
-    return any(abs(more) <= tolerance for more in others) and min(others) >= -tolerance
 
 
 def _batches(
@@ -137,8 +104,12 @@ def _batches(
     pairs: list[TwoView] | None = None
     on_pair = on_pairs(on_progress)
     if rotations is None and formulations.make(config.formulation, config.alpha).uses_rotations:
+        if not problem.calibrated:
+            raise InputError(f"{config.formulation} needs known intrinsics; this problem has none")
+        began = time.perf_counter()
         pairs = two_view_geometries(problem, config.seed, on_pair=on_pair)
         rotations = rotations_of(problem, pairs)
+        beforehand.append(StageReport("rotations", time.perf_counter() - began, iterations=len(rotations.pairs)))
     first = Start(config.init, short, rotations=rotations)
     if not problem.calibrated:
         for start in guessed_starts(problem, short, attempts, on_pair):

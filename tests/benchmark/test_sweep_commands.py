@@ -15,6 +15,7 @@ from initfree.benchmark.report.sweep import load_sweep
 from initfree.benchmark.summary import latex, summary
 from initfree.benchmark.worker import run_job
 from initfree.cli import main
+from initfree.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -113,9 +114,11 @@ def test_rows_of_another_configuration_stay_but_do_not_count(
 def test_one_driver_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     store = Store(tmp_path)
     store.create()
-    with store.lock():
+    with store.driving():
         assert _run("run", "smoke", "--output", str(tmp_path)) == 2
     assert "belongs to a sweep that is running" in capsys.readouterr().err
+    with store.driving(), pytest.raises(InputError, match="is running"), store.driving():
+        pass
 
 
 def test_a_broken_part_is_named(directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -16,7 +16,8 @@ it is asked for again, but count no more: the plan says which do.
 import json
 import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ _PLAN = pa.schema([("job", pa.string()), ("key", pa.string())])
 
 
 class Store:
-    """Reads and adds to a sweep's directory; never changes what is there."""
+    """Reads and adds to a sweep's directory; never changes a row that is there."""
 
     def __init__(self, directory: Path | str) -> None:
         self.directory = Path(directory)
@@ -56,17 +57,21 @@ class Store:
         except OSError as error:
             raise InputError(f"cannot write to output {self.directory}: {error.strerror or error}") from error
 
-    def lock(self) -> FileLock:
-        """Held, until it is released or the process ends, by the one driver of the directory."""
+    @contextmanager
+    def driving(self) -> Iterator[None]:
+        """Held by the one driver of the directory, until it ends in whatever way."""
         lock = FileLock(self.directory / ".lock")
         try:
-            lock.acquire(blocking=False)
+            held = lock.acquire(blocking=False)
         except Timeout as error:
             raise InputError(f"{self.directory} belongs to a sweep that is running; wait for it or stop it") from error
-        for pattern in (f"{_HIDDEN}*", f"*/{_HIDDEN}*"):
-            for left in self.directory.glob(pattern):
-                left.unlink(missing_ok=True)
-        return lock
+        except (OSError, NotImplementedError) as error:
+            raise InputError(f"cannot write to output {self.directory}: {error}") from error
+        with held:
+            for pattern in (f"{_HIDDEN}*", f"*/{_HIDDEN}*"):
+                for left in self.directory.glob(pattern):
+                    left.unlink(missing_ok=True)
+            yield
 
     @property
     def cache(self) -> Path:
@@ -98,14 +103,13 @@ class Store:
         rows = [{"job": job.key, "key": key} for job in jobs for key in job.row_keys]
         self._write_table(self._plan, pa.Table.from_pylist(rows, schema=_PLAN))
 
-    def missing(self) -> int:
-        """How many jobs of the plan lack rows."""
-        if not self._plan.is_file():
-            return 0
+    def progress(self) -> tuple[int, int, int]:
+        """Jobs of the plan, how many of them lack rows, and how many rows are of other configurations."""
         have = self.keys()
-        plan = _read(self._plan)
-        pairs = zip(plan.column("job").to_pylist(), plan.column("key").to_pylist(), strict=True)
-        return len({job for job, key in pairs if key not in have})
+        plan = _read(self._plan, advice="start the sweep again to make it anew")
+        jobs, keys = plan.column("job").to_pylist(), plan.column("key").to_pylist()
+        lacking = {job for job, key in zip(jobs, keys, strict=True) if key not in have}
+        return len(set(jobs)), len(lacking), len(have.difference(keys))
 
     def rows(self) -> Frame:
         """All rows of the plan, in an order that does not depend on when they were written."""
@@ -113,7 +117,8 @@ class Store:
         tables = [_read(part) for part in parts]
         table = (pa.concat_tables(tables) if tables else SCHEMA.empty_table()).to_pandas()
         if self._plan.is_file():
-            table = table[table["key"].isin(_read(self._plan, ["key"]).column("key").to_pylist())].copy()
+            plan = _read(self._plan, ["key"], "start the sweep again to make it anew")
+            table = table[table["key"].isin(plan.column("key").to_pylist())].copy()
         table["accepted"] = table["accepted"].astype("boolean")
         order = ["set", "min_obs", "noise", "outliers", "merged", "seed", "method", "formulation", "rotations"]
         table = table.drop_duplicates("key").sort_values([*order, "init", "loss", "upgrade", "key"])
@@ -159,8 +164,8 @@ class Store:
         staged.replace(path)
 
 
-def _read(part: Path, columns: list[str] | None = None) -> pa.Table:
+def _read(part: Path, columns: list[str] | None = None, advice: str = "delete it to repeat its jobs") -> pa.Table:
     try:
         return pq.ParquetFile(part).read(columns)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        raise InputError(f"{part} cannot be read: {' '.join(str(error).split())}; delete it to repeat its jobs") from error
+        raise InputError(f"{part} cannot be read: {' '.join(str(error).split())}; {advice}") from error

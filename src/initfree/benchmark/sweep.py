@@ -83,13 +83,13 @@ def run(
         # A cluster that does not answer should not leave a directory behind.
         client = None if scheduler is None else stack.enter_context(_remote(scheduler))
         store.create()
-        stack.enter_context(store.lock())
+        stack.enter_context(store.driving())
         have = store.keys()
         missing = [job for job in jobs if not have.issuperset(job.row_keys)]
         specs = {set_name(job.data): job.data for job in reversed(jobs)}
         pictures = [spec for name, spec in reversed(specs.items()) if not store.has_set(name)]
         files = None if data is None else data.resolve()
-        note = _start(store, config, jobs, missing, {"data": files and str(files), "search": search})
+        note = _start(store, config, jobs, missing)
         if missing or pictures:
             cache = store.cache.resolve() if client is None else Path(tempfile.gettempdir(), "initfree-datasets")
             place = Place(cache, files, _files(config), search)
@@ -219,7 +219,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _start(store: Store, config: SweepConfig, jobs: list[Job], missing: list[Job], places: dict[str, Any]) -> dict[str, Any]:
+def _start(store: Store, config: SweepConfig, jobs: list[Job], missing: list[Job]) -> dict[str, Any]:
     """Note the start in sweep.json; the configuration there is that of the latest."""
     about = store.about()
     note = {
@@ -234,7 +234,6 @@ def _start(store: Store, config: SweepConfig, jobs: list[Job], missing: list[Job
     about |= {
         "name": config.name,
         "config": as_table(config),
-        **places,
         "jobs": len(jobs),
         "rows": sum(len(job.upgrades) for job in jobs),
         "cores": os.cpu_count(),

@@ -50,7 +50,7 @@ def status(directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metava
 
     store = Store.existing(directory)
     about, rows = store.about(), store.rows()
-    missing = store.missing()
+    jobs, missing, others = store.progress()
     table = Table(box=None, pad_edge=False)
     table.add_column("set")
     for column in ("rows", "failed", "errors"):
@@ -59,9 +59,8 @@ def status(directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metava
         table.add_row(str(name), str(len(part)), str(int(part["failed"].sum())), str(int((part["error"] != "").sum())))
     console = Console(highlight=False, markup=False)
     console.print(table)
-    done = f"{missing} of {about['jobs']} runs missing" if missing else f"all {about['jobs']} runs done"
+    done = f"{missing} of {jobs} runs missing" if missing else f"all {jobs} runs done"
     console.print(f"{directory}: sweep {about['name']}, {len(rows)} rows, {done}", soft_wrap=True)
-    others = len(store.keys()) - len(rows)
     if others:
         console.print(f"{others} rows of other configurations lie there too, and are not counted")
     for error, count in rows.loc[rows["error"] != "", "error"].value_counts().head(5).items():

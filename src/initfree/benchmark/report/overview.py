@@ -28,9 +28,10 @@ def cards(rows: pd.DataFrame, checks: list[Check], wanted: int | None = None) ->
 def _size(rows: pd.DataFrame, wanted: int | None) -> Card:
     jobs = rows["job"].nunique()
     errors = rows.loc[rows["error"] != "", "job"].nunique()
-    # The projective stages are in every row of a job, and ran once.
+    # The projective stages are in every row of a job, and ran once; `selected` chooses between two other rows.
+    seconds = (rows["seconds_total"] - rows["seconds_upgrade"].where(rows["upgrade"] == "selected").fillna(0.0)).sum()
     shared = rows["seconds_ose"].fillna(0.0) + rows["seconds_refine"].fillna(0.0)
-    seconds = rows["seconds_total"].sum() - shared[rows.duplicated("job")].sum()
+    seconds -= shared[rows.duplicated("job")].sum()
     cpu = f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
     parts = [count(rows["set"].nunique(), "set"), count(errors, "error"), f"{cpu} of solving"]
     if wanted is not None and jobs < wanted:

@@ -21,8 +21,8 @@ def coherence(tracks: Tracks, xy: Array, residuals: Array, chosen: NDArray[np.bo
     """Mean cosine between the residual of an observation and those of its neighbours in the image, and its deviation.
 
     (1/n) Σ r_i·r_j / |r_i||r_j|, over the n pairs of a chosen observation i and one of its three nearest chosen ones j in
-    the same image (positions `xy` in pixels; none at the same place): 0 for independent errors of any size, 1 where all of an
-    image move together. The deviation is (2/n)^½: short tracks leave errors along one line, whose cosines ±1 have
+    the same image (positions `xy` in pixels; none at the same place): 0 for independent errors of any size, 1 where all
+    of an image move together. The deviation is (2/n)^½: short tracks leave errors along one line, whose cosines ±1 have
     variance 1, and most pairs count twice.
     """
     length = np.linalg.norm(residuals, axis=1)

@@ -121,8 +121,8 @@ def bal_pairs_table(pairs: list[Pair]) -> Table:
     frame = pd.DataFrame(found, columns=[*keys, *(c.key for c in numbers)])
     note = (
         "Pairs of runs that differ in one factor only; in brackets those with opposite outcomes, of all. Shown is the pair "
-        "of opposite outcomes (whose reconstructions were kept) with the largest difference in A20, the lower of rotation and "
-        "translation AUC@20"
+        "of opposite outcomes (of those whose reconstructions were kept) with the largest difference in A20, the lower of "
+        "rotation and translation AUC@20"
     )
     links = tuple({"job": str(run["job"])} for pair in pairs for run in (pair.failed, pair.recovered))
     return Table("bal-pairs", "One factor decides", keys, numbers, frame, note, "", links, ranked=0)

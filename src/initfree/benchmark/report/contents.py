@@ -158,11 +158,10 @@ def _bal(sweep: Sweep) -> Section:
     kept = {str(job) for job in rows["job"].unique() if sweep.reconstruction(str(job)) is not None}
     pairs = find_pairs(rows, kept)
     caption = (
-        "Each row varies one factor and keeps the rest. Left: costs of both runs, as far as they have the stage, red: failed, "
-        "green: recovered. Right: "
-        "reconstructions, landmarks (dots) and cameras (squares) in colour over the truth in grey, on the plane along which "
-        "the true scene spreads most; rotation and translation AUC@20. The paper: the OSE residual decreases in both cases, "
-        "the refinement residual separates them more clearly."
+        "Each row varies one factor and keeps the rest. Left: costs of both runs, as far as they have the stage; red: "
+        "failed, green: recovered. Right: reconstructions, landmarks (dots) and cameras (squares) in colour over the "
+        "truth in grey, on the plane along which the true scene spreads most; rotation and translation AUC@20. The paper: "
+        "the OSE residual decreases in both cases, the refinement residual separates them more clearly."
     )
     stages = bal_pipeline(rows)
     ose, refinement = roc_auc(stages, "ose_residual"), roc_auc(stages, "refine_residual")

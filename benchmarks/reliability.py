@@ -3,10 +3,13 @@
 The gap of a run is how far its rotation or translation AUC, whichever is worse, stays below the oracle's. A run is wrong,
 for the certificate, if a rotation or translation AUC@20 is below 90. Tables are Markdown, a row a set.
 
-OPENBLAS_NUM_THREADS=1 python benchmarks/reliability.py --sets set2 set7 --seeds 3 --noise 0.5 --outliers 0 0.05 0.2
+OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python benchmarks/reliability.py --sets set2 set7 --seeds 3 --outliers 0.05 0.2
+
+With `--title 'Wrong matches' --markdown benchmarks/RESULTS.md` at the end the section of that title is written anew.
 """
 
 import json
+import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
@@ -20,6 +23,7 @@ from rich.console import Console
 import initfree
 from initfree.benchmark.data import truth_metric
 from initfree.benchmark.methods import adjust_from_truth
+from initfree.benchmark.report.markdown import write_section
 from initfree.evaluation import as_model
 from initfree.generator import generate
 from initfree.model import MetricModel
@@ -116,26 +120,26 @@ def figures(runs: list[Run], threshold: int) -> list[str]:
     ]  # fmt: skip
 
 
-def show(runs: list[Run], threshold: int) -> None:
+def tables(runs: list[Run], threshold: int) -> str:
     """A table, and the runs that stay more than 1.0 below the oracle or that the certificate is wrong about."""
 
-    def line(cells: list[str]) -> None:
-        print("| " + " | ".join(cells) + " |")
+    def line(cells: list[str]) -> str:
+        return "| " + " | ".join(cells) + " |"
 
-    print(f"\n**{runs[0].condition}**\n")
-    line(["set", *(column.format(t=threshold) for column in COLUMNS)])
-    line(["---", *("---:" for _ in COLUMNS)])
+    lines = [f"**{runs[0].condition}**", ""]
+    lines.append(line(["set", *(column.format(t=threshold) for column in COLUMNS)]))
+    lines.append(line(["---", *("---:" for _ in COLUMNS)]))
     for name in dict.fromkeys(r.set for r in runs):
-        line([name, *figures([r for r in runs if r.set == name], threshold)])
-    line(["all", *figures(runs, threshold)])
-    print()
+        lines.append(line([name, *figures([r for r in runs if r.set == name], threshold)]))
+    lines += [line(["all", *figures(runs, threshold)]), ""]
     for r in runs:
         if r.gap(threshold) > 1.0 or r.wrong == r.accepted:
             pairs = [f"{a:.2f} / {b:.2f}" for a, b in (r.ours[:2], r.oracle[:2], r.ours[2:], r.oracle[2:])]
-            print(
+            lines.append(
                 f"- {r.set} seed {r.seed}: AUC@5 {pairs[0]} (oracle {pairs[1]}), AUC@20 {pairs[2]} ({pairs[3]}), cost "
                 f"{r.cost:.4f} of the oracle's, {'accepted' if r.accepted else 'rejected'}, {r.winner} of {r.starts} starts"
             )
+    return "\n".join([*lines, *([""] if lines[-1] else [])])
 
 
 def main(
@@ -150,6 +154,8 @@ def main(
     first_seed: int = 0,
     workers: int = 2,
     details: Path | None = None,
+    title: str = "Reliability",
+    markdown: Path | None = None,
 ) -> None:
     """Print a table for each condition.
 
@@ -165,9 +171,12 @@ def main(
         first_seed: Seed of the first run.
         workers: Processes.
         details: JSON file for all figures.
+        title: Heading of the section in `markdown`.
+        markdown: File whose section of that title is written anew, such as benchmarks/RESULTS.md.
     """
     progress = Console(stderr=True)
     done: list[Run] = []
+    shown: list[str] = []
     with ProcessPoolExecutor(workers) as pool:
         for condition in (Condition(n, o, g) for n in noise for o in outliers for g in merged):
             jobs = [
@@ -180,9 +189,15 @@ def main(
                 progress.log(r.set, r.seed, f"{r.gap(5):.2f}", r.accepted, f"{r.seconds:.1f} s", log_locals=False)
             runs = [job.result() for job in jobs]
             done += runs
-            show(runs, threshold)
+            shown.append(tables(runs, threshold))
+            print(shown[-1], flush=True)
     if details is not None:
         details.write_text(json.dumps([asdict(r) for r in done], indent=1))
+    if markdown is not None:
+        given = sys.argv[1:]
+        told = given[: given.index("--title")] if "--title" in given else given
+        command = f"OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python benchmarks/reliability.py {' '.join(told)}"
+        write_section(markdown, f"reliability {title}", "\n".join([f"### {title}", "", f"`{command}`", "", *shown]))
 
 
 if __name__ == "__main__":

@@ -36,10 +36,17 @@ def _section(table: Table) -> str:
 
 
 def write_markdown(contents: Contents, file: Path) -> None:
-    """Replace the marked section of `file`, or append one; a file that is not there is made."""
-    name = contents.name
-    begin, end = f"<!-- bench report {name}: begin -->", f"<!-- bench report {name}: end -->"
-    section = f"{begin}\n{summary_markdown(contents)}{end}"
+    """Write the sweep's section of `file`."""
+    write_section(file, f"bench report {contents.name}", summary_markdown(contents))
+
+
+def write_section(file: Path, mark: str, section: str) -> None:
+    """Replace what stands between the comments `mark`: begin and `mark`: end of `file`, or append it with them.
+
+    A file that is not there is made.
+    """
+    begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
+    section = f"{begin}\n{section}{end}"
     try:
         text = file.read_text(encoding="utf-8") if file.exists() else ""
         if (begin in text) != (end in text) or text.find(end) < text.find(begin):

@@ -13,7 +13,7 @@ from synthetic import Scene, ring, tracks_of
 import initfree
 from initfree import start, strategy
 from initfree.certificate import certify
-from initfree.completion import consistent_part
+from initfree.consistent import consistent_part
 from initfree.evaluation import as_model
 from initfree.model import MetricModel
 from initfree.parallel import AbandonedError, abandonable, in_order
@@ -232,8 +232,24 @@ def as_subset(truth, names):
 
 def test_an_accepted_reconstruction_is_its_own_consistent_part(scene):
     result = initfree.solve(initfree.load(to_reconstruction(scene)))
-    assert consistent_part(result).certificate.accepted
-    assert consistent_part(result).problem is result.problem
+    assert result.certificate.accepted
+    assert consistent_part(result) is result
+
+
+def test_lost_images_are_taken_back_from_the_landmarks_of_the_consistent_part(scene):
+    truth = to_reconstruction(scene)
+    right = initfree.solve(initfree.load(truth))
+    lost = np.array([0, 1, 2, 6, 7, 8, 13])
+    R, t = right.metric.R.copy(), right.metric.t.copy()
+    R[lost] = Rotation.random(len(lost), random_state=np.random.default_rng(0)).as_matrix()
+    planted = replace(right.metric, R=R, t=t)
+    result = replace(right, metric=planted, certificate=certify(right.problem, planted))
+    assert not result.certificate.accepted
+    found = consistent_part(result)
+    assert found.certificate.accepted
+    assert found.problem.tracks.cameras == 16
+    assert "found from the landmarks of the others" in found.certificate.reason
+    assert initfree.evaluate(found, truth).rotation_auc5 > initfree.evaluate(right, truth).rotation_auc5 - 0.1
 
 
 def test_without_cameras_leaves_nothing_that_hung_on_them(scene):

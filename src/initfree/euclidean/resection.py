@@ -24,12 +24,13 @@ def resect(
     *,
     weight: Array | None = None,
     max_error: float = 4.0,
+    min_inliers: int = MIN_INLIERS,
     seed: int = 0,
 ) -> tuple[MetricState, NDArray[np.bool_]]:
     """New poses for `cameras` (pycolmap's P3P in LO-RANSAC at `max_error` pixels, refined); the rest stays.
 
     Landmarks are first triangulated from the other cameras alone. Returns the state with new poses and landmarks, and
-    for each of `cameras` whether it got a pose: at least `MIN_INLIERS` landmarks agree with it.
+    for each of `cameras` whether it got a pose: at least `min_inliers` landmarks agree with it.
     """
     weight = np.ones(tracks.observations) if weight is None else weight
     trusted = np.where(np.isin(tracks.cam, cameras), 0.0, weight)
@@ -39,7 +40,7 @@ def resect(
     usable = (status == Status.FOUND)[tracks.landmark] & (weight > 0.0)
     for n, k in enumerate(cameras):
         seen = np.flatnonzero(usable & (tracks.cam == k))
-        if len(seen) < MIN_INLIERS:
+        if len(seen) < min_inliers:
             continue
         # COLMAP's RADIAL is f π (1 + k1 n + k2 n²) too; its unit is the pixel, so that max_error is one as well.
         unit = float(pixels[seen].mean())
@@ -50,7 +51,7 @@ def resect(
         options.ransac.max_error = max_error
         options.ransac.random_seed = seed
         pose = pycolmap.estimate_and_refine_absolute_pose(unit * m[seen], xyz[tracks.landmark[seen]], camera, options)
-        if pose is not None and pose["num_inliers"] >= MIN_INLIERS:
+        if pose is not None and pose["num_inliers"] >= min_inliers:
             matrix = pose["cam_from_world"].matrix()
             R[k], t[k] = matrix[:, :3], matrix[:, 3]
             found[n] = True

@@ -13,7 +13,7 @@ from scipy.linalg import eigh
 
 from initfree.arrays import Array, Tracks
 
-_WHATEVER_FITS = 0.01
+_UNFITTING = 0.01
 """weight of a shared landmark that does not fit both, so that the graph stays connected"""
 _NOTHING = 1e-9
 """landmarks: sums of weights round"""
@@ -33,7 +33,7 @@ class Joint:
 
     @property
     def share(self) -> float:
-        return self.fitting / max(self.joining, 1e-300)
+        return self.fitting / max(self.joining, _NOTHING)
 
 
 def weakest_joint(tracks: Tracks, fits: NDArray[np.bool_], expected: Callable[[Array], Array], least: float = 0.0) -> Joint:
@@ -45,7 +45,7 @@ def weakest_joint(tracks: Tracks, fits: NDArray[np.bool_], expected: Callable[[A
     length = np.diff(tracks.ptr)[tracks.landmark]
     weight = np.where(length > 1, 1.0 / np.maximum(length - 1, 1), 0.0) ** 0.5
     shared, fitting = (_between(tracks.shared_by(weight * chosen)) for chosen in (np.ones_like(fits), fits))
-    graph = fitting + _WHATEVER_FITS * shared
+    graph = fitting + _UNFITTING * shared
     degree = graph.sum(axis=0)
     scale = np.where(degree > 0.0, degree, 1.0) ** -0.5
     laplacian = np.diag(degree * scale**2) - scale[:, None] * graph * scale

@@ -121,6 +121,21 @@ def test_one_driver_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         pass
 
 
+def test_a_directory_that_cannot_be_locked_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / ".lock").mkdir()
+    assert _run("run", "smoke", "--output", str(tmp_path)) == 2
+    said = capsys.readouterr().err
+    assert f"cannot write to output {tmp_path}" in said.replace("\n", "")
+    assert not (tmp_path / "sweep.json").exists()
+
+
+def test_a_directory_without_a_plan_is_not_called_done(directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    copied = Path(shutil.copytree(directory, tmp_path / "copy"))
+    (copied / "plan.parquet").unlink()
+    assert _run("status", str(copied)) == 2
+    assert "start the sweep again" in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_broken_part_is_named(directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     store = Store(tmp_path)
     store.create()

@@ -66,7 +66,9 @@ class Store:
         except Timeout as error:
             raise InputError(f"{self.directory} belongs to a sweep that is running; wait for it or stop it") from error
         except (OSError, NotImplementedError) as error:
-            raise InputError(f"cannot write to output {self.directory}: {error}") from error
+            # The latter from file systems that cannot lock.
+            why = getattr(error, "strerror", None) or error
+            raise InputError(f"cannot write to output {self.directory}: {why}") from error
         with held:
             for pattern in (f"{_HIDDEN}*", f"*/{_HIDDEN}*"):
                 for left in self.directory.glob(pattern):

@@ -21,14 +21,14 @@ from rich.console import Console
 from rich.table import Table
 
 import initfree
-from initfree.arrays import Array, Tracks
-from initfree.certificate import metric_residuals
+from initfree.auto.strategy import solve_auto
+from initfree.certificate.verdict import metric_residuals
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.io.bal import BalFile, read_bal
 from initfree.io.load import load_observations
 from initfree.problem import Observations, Problem, build_problem
 from initfree.result import Result
-from initfree.strategy import solve_auto
+from initfree.tracks import Array, Tracks
 
 
 @numba.njit(cache=True)

@@ -21,14 +21,14 @@ import tyro
 from rich.console import Console
 
 import initfree
+from initfree.auto.repair import robust_cost
+from initfree.auto.strategy import solve_auto
 from initfree.benchmark.data import truth_metric
 from initfree.benchmark.methods import adjust_from_truth
 from initfree.benchmark.report.markdown import write_section
 from initfree.evaluation import as_model
 from initfree.generator import generate
 from initfree.model import MetricModel
-from initfree.repair import robust_cost
-from initfree.strategy import solve_auto
 
 SETS = ("set1", "set2", "set3", "set4", "set6", "set7", "set8")
 CAREFUL = 90.0

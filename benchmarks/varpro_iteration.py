@@ -20,14 +20,14 @@ from rich.console import Console
 from rich.table import Table
 from scipy.linalg import cho_factor, cho_solve
 
+from initfree.engine import kernels
+from initfree.engine.reduced_system import ReducedSystem
 from initfree.formulations import make
 from initfree.formulations.base import homogeneous
 from initfree.formulations.pose import PseudoObjectSpaceError
 from initfree.initialization import initialize
 from initfree.io.load import load
 from initfree.problem import Problem
-from initfree.varpro import kernels
-from initfree.varpro.system import ReducedSystem
 
 ALPHA = 0.1
 DAMPING = 1e-2

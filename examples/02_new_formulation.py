@@ -8,10 +8,10 @@ The example is pOSE with both regularisers, of pOSE (x - m) and of rOSE (z - 1).
 import numpy as np
 
 import initfree
-from initfree.arrays import Array
 from initfree.formulations import LinearFormulation, register
 from initfree.formulations.base import affine_rows, ose_rows, weighted_rows
 from initfree.generator import generate
+from initfree.tracks import Array
 
 
 @register("pose-and-depth")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import null_space
 
-from initfree.arrays import Array, Tracks
+from initfree.tracks import Array, Tracks
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from initfree.arrays import Array, Index, Tracks
+from initfree.tracks import Array, Index, Tracks
 
 
 @dataclass(frozen=True)

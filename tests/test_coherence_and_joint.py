@@ -10,11 +10,11 @@ from models import to_reconstruction
 from synthetic import ring
 
 import initfree
-from initfree.arrays import Array, Tracks
-from initfree.certificate import MIN_CONSENSUS, certify
-from initfree.coherence import coherence
-from initfree.joint import weakest_joint
+from initfree.certificate.coherence import coherence
+from initfree.certificate.joint import weakest_joint
+from initfree.certificate.verdict import MIN_CONSENSUS, certify
 from initfree.problem import Problem
+from initfree.tracks import Array, Tracks
 from initfree.upgrade.metric import Metric
 
 

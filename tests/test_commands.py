@@ -10,7 +10,7 @@ import pytest
 from models import to_bal, to_reconstruction
 from synthetic import ring
 
-from initfree.cli import main
+from initfree.commands.cli import main
 
 
 @pytest.fixture(scope="module")

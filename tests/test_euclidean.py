@@ -7,7 +7,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 from synthetic import Scene, ring
 
-from initfree.arrays import Array, Index
+from initfree.engine.levenberg_marquardt import LMConfig
+from initfree.engine.losses import Cauchy, LeastSquares
 from initfree.errors import InputError
 from initfree.euclidean import (
     AdjustConfig,
@@ -19,9 +20,8 @@ from initfree.euclidean import (
     kernels,
     triangulate,
 )
-from initfree.losses import Cauchy, LeastSquares
+from initfree.tracks import Array, Index
 from initfree.upgrade.metric import Metric
-from initfree.varpro.levenberg_marquardt import LMConfig
 
 FREE = FreeIntrinsics(focal=True, radial=2)
 

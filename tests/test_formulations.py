@@ -8,14 +8,14 @@ from dense import central_differences, project
 from numpy.testing import assert_allclose
 from synthetic import random_tracks
 
-from initfree.arrays import Array, Tracks
+from initfree.engine import kernels
+from initfree.engine.levenberg_marquardt import LMConfig
+from initfree.engine.reduced_system import ReducedSystem
 from initfree.errors import InputError
 from initfree.formulations import Formulation, LinearFormulation, base, make, names, register
 from initfree.formulations.pose_rot import RelativeRotations, RotationTerm
-from initfree.varpro import kernels
-from initfree.varpro.levenberg_marquardt import LMConfig
-from initfree.varpro.system import ReducedSystem
-from initfree.varpro.variable_projection import VariableProjection
+from initfree.tracks import Array, Tracks
+from initfree.varpro import VariableProjection
 
 ALPHA = 0.2
 LINEAR = [name for name in names() if isinstance(make(name, ALPHA), LinearFormulation)]

@@ -9,8 +9,8 @@ from scipy.spatial.transform import Rotation
 from synthetic import Scene, ring
 
 import initfree
-from initfree.certificate import metric_residuals
-from initfree.rotations import estimate_rotations, rotations_from_truth
+from initfree.certificate.verdict import metric_residuals
+from initfree.two_view.rotations import estimate_rotations, rotations_from_truth
 
 AUCS = [f"{kind}_auc{threshold}" for kind in ("rotation", "translation") for threshold in (5, 10, 20)]
 

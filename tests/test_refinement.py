@@ -6,10 +6,10 @@ from dense import central_differences, project
 from numpy.testing import assert_allclose
 from synthetic import Scene, ring
 
-from initfree.arrays import Array
-from initfree.losses import Cauchy, LeastSquares, Loss
-from initfree.refinement import ProjectiveRefinement, Reprojection
-from initfree.varpro.levenberg_marquardt import LMConfig
+from initfree.engine.levenberg_marquardt import LMConfig
+from initfree.engine.losses import Cauchy, LeastSquares, Loss
+from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection
+from initfree.tracks import Array
 
 PATIENT = LMConfig(max_iterations=200, tolerance=1e-12)
 

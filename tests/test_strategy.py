@@ -11,18 +11,18 @@ from scipy.spatial.transform import Rotation
 from synthetic import Scene, ring, tracks_of
 
 import initfree
-from initfree import start, strategy
-from initfree.certificate import certify
-from initfree.consistent import consistent_part
+from initfree.auto import start, strategy
+from initfree.auto.consistent_part import consistent_part
+from initfree.auto.repair import camera_shares, consensus, repair, repair_limits, robust_cost
+from initfree.auto.start import triangulate_projective
+from initfree.auto.trimming import trim
+from initfree.certificate.verdict import certify
 from initfree.evaluation import as_model
 from initfree.model import MetricModel
 from initfree.parallel import AbandonedError, abandonable, in_order
 from initfree.problem import restricted, without_cameras
-from initfree.repair import camera_shares, consensus, repair, repair_limits, robust_cost
-from initfree.start import triangulate_projective
-from initfree.trimming import trim
-from initfree.two_view import two_view_geometries
-from initfree.voting import vote
+from initfree.two_view.geometry import two_view_geometries
+from initfree.two_view.voting import vote
 
 
 def with_wrong_matches(scene: Scene, share: float, seed: int = 0) -> tuple[Scene, np.ndarray]:

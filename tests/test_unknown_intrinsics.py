@@ -9,9 +9,9 @@ from scipy.spatial.transform import Rotation
 from synthetic import Scene, ring, tracks_of
 
 import initfree
-from initfree.doubt import euclidean_to_projective, without_intrinsics
-from initfree.focal import guess_focals, with_focals
-from initfree.two_view import two_view_geometries
+from initfree.auto.doubt import euclidean_to_projective, without_intrinsics
+from initfree.two_view.focal import guess_focals, with_focals
+from initfree.two_view.geometry import two_view_geometries
 
 
 def street(cameras: int = 24, landmarks: int = 1500, noise: float = 0.5) -> Scene:

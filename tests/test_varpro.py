@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from synthetic import Scene, random_tracks, reorder_cameras, reorder_landmarks, ring
 
-from initfree.arrays import Array, Tracks
+from initfree.engine.levenberg_marquardt import Convergence, LMConfig
+from initfree.engine.losses import Cauchy, scale_from_median
+from initfree.engine.reduced_system import ReducedSystem
 from initfree.errors import InputError
 from initfree.formulations import LinearFormulation, make, names
 from initfree.formulations.base import homogeneous
 from initfree.formulations.pose_rot import RelativeRotations, RotationTerm
 from initfree.initialization import initialize
-from initfree.losses import Cauchy, scale_from_median
-from initfree.refinement import ProjectiveRefinement, Reprojection
-from initfree.varpro.levenberg_marquardt import Convergence, LMConfig
-from initfree.varpro.system import ReducedSystem
-from initfree.varpro.variable_projection import LossName, VariableProjection
+from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection
+from initfree.tracks import Array, Tracks
+from initfree.varpro import LossName, VariableProjection
 
 LINEAR = [name for name in names() if isinstance(make(name, 0.1), LinearFormulation)]
 LOSSES: list[LossName] = ["none", "cauchy", "cauchy-consistent"]

@@ -7,6 +7,7 @@ print(initfree.evaluate(result, "path/to/truth"))
 result.to_colmap().write("out")
 """
 
+from initfree.auto.strategy import solve_auto
 from initfree.config import SolveConfig
 from initfree.errors import InputError
 from initfree.evaluation import evaluate
@@ -15,7 +16,6 @@ from initfree.metrics import Metrics
 from initfree.pipeline import solve
 from initfree.problem import Problem
 from initfree.result import Result
-from initfree.strategy import solve_auto
 
 __version__ = "0.1.0"
 __all__ = ["InputError", "Metrics", "Problem", "Result", "SolveConfig", "evaluate", "load", "solve", "solve_auto"]

@@ -1,5 +1,5 @@
 """`python -m initfree`."""
 
-from initfree.cli import main
+from initfree.commands.cli import main
 
 main()

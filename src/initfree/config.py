@@ -6,7 +6,7 @@ from typing import Literal
 
 from initfree.errors import InputError
 from initfree.upgrade import UpgradeName
-from initfree.varpro.variable_projection import LossName
+from initfree.varpro import LossName
 
 RotationSource = Literal["truth", "estimated"]
 

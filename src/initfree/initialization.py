@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from initfree.arrays import Array, Tracks
 from initfree.errors import InputError
+from initfree.tracks import Array, Tracks
 
 
 def normal(tracks: Tracks, rng: np.random.Generator) -> Array:

@@ -4,9 +4,9 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from initfree.arrays import Array
 from initfree.errors import InputError
 from initfree.model import MetricModel
+from initfree.tracks import Array
 
 THRESHOLDS = (5, 10, 20)
 _MISSING = 180.0

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from initfree.arrays import Array, Index
+from initfree.tracks import Array, Index
 
 
 @dataclass(frozen=True)

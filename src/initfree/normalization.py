@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from initfree.arrays import Array, Index
 from initfree.problem import Image
+from initfree.tracks import Array, Index
 
 
 def scaled_keypoints(

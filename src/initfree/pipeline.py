@@ -13,23 +13,23 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from initfree import formulations
-from initfree.ambiguity import verify
-from initfree.arrays import Array
-from initfree.certificate import metric_residuals
-from initfree.completion import complete
+from initfree.auto.completion import complete
+from initfree.certificate.focal import verify
+from initfree.certificate.verdict import metric_residuals
 from initfree.config import SolveConfig
+from initfree.engine.levenberg_marquardt import Convergence, Iteration, LMConfig, OnIteration
+from initfree.engine.losses import scale_from_median
 from initfree.errors import InputError
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.formulations.pose_rot import RelativeRotations, RotationTerm
 from initfree.initialization import initialize
-from initfree.losses import scale_from_median
 from initfree.problem import Problem
-from initfree.radial import refine_radial
-from initfree.refinement import ProjectiveRefinement, Reprojection, reprojection_errors
+from initfree.refinement.radial import refine_radial
+from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection, reprojection_errors
 from initfree.result import Result, StageReport
+from initfree.tracks import Array
 from initfree.upgrade import Metric, Projective, upgrade
-from initfree.varpro.levenberg_marquardt import Convergence, Iteration, LMConfig, OnIteration
-from initfree.varpro.variable_projection import VariableProjection
+from initfree.varpro import VariableProjection
 
 OnProgress = Callable[[str, int, Iteration | None], None]
 """called with the stage's name, the attempt (or pair of images) and, of an attempted step, its figures"""
@@ -96,7 +96,7 @@ def on_pairs(on_progress: OnProgress | None) -> Callable[[int], None] | None:
 def _estimate_rotations(
     problem: Problem, config: SolveConfig, on_progress: OnProgress | None
 ) -> tuple[RelativeRotations, StageReport]:
-    from initfree.rotations import estimate_rotations
+    from initfree.two_view.rotations import estimate_rotations
 
     if config.rotations != "estimated":
         raise InputError("rotations from the truth were asked for, but no truth was given (--truth MODEL)")

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from initfree.arrays import Array, Index, Tracks
-from initfree.baseline import Baselines, baselines
+from initfree.certificate.baseline import Baselines, baselines
 from initfree.errors import InputError
+from initfree.tracks import Array, Index, Tracks
 
 MIN_CAMERA_OBSERVATIONS = 6
 """A projective camera has 11 degrees of freedom; six observations give twelve equations."""

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from initfree.arrays import Array
-from initfree.certificate import Certificate
+from initfree.certificate.verdict import Certificate
 from initfree.config import SolveConfig
+from initfree.engine.levenberg_marquardt import Iteration
 from initfree.model import MetricModel
 from initfree.problem import Problem
+from initfree.tracks import Array
 from initfree.upgrade.metric import Metric
-from initfree.varpro.levenberg_marquardt import Iteration
 
 if TYPE_CHECKING:
     import pycolmap

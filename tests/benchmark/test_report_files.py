@@ -15,7 +15,7 @@ from initfree.benchmark.report.contents import Contents
 from initfree.benchmark.report.markdown import write_markdown
 from initfree.benchmark.report.scenes import collect, curve
 from initfree.benchmark.report.sweep import load_sweep
-from initfree.cli import main
+from initfree.commands.cli import main
 from initfree.errors import InputError
 
 

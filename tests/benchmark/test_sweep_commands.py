@@ -14,7 +14,7 @@ from initfree.benchmark.presets import as_table
 from initfree.benchmark.report.sweep import load_sweep
 from initfree.benchmark.summary import latex, summary
 from initfree.benchmark.worker import run_job
-from initfree.cli import main
+from initfree.commands.cli import main
 from initfree.errors import InputError
 
 

@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from initfree.arrays import Array
 from initfree.benchmark.jobs import DataSpec
 from initfree.benchmark.sources import bal_problems, densified
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
@@ -20,6 +19,7 @@ from initfree.io import bal
 from initfree.io.load import load_model, load_observations
 from initfree.model import MetricModel
 from initfree.problem import Problem, build_problem
+from initfree.tracks import Array
 from initfree.upgrade.metric import Metric
 
 PAPER_SCALE = 41.0

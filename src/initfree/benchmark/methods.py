@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from initfree.auto.repair import robust_cost
+from initfree.auto.strategy import solve_auto
 from initfree.benchmark.data import Data, Place
 from initfree.benchmark.jobs import ADJUSTED, PIPELINE, Job
 from initfree.benchmark.pipeline_run import Outcome, as_model, history_of, pipeline
@@ -12,9 +14,7 @@ from initfree.config import SolveConfig
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.model import MetricModel
 from initfree.problem import Problem
-from initfree.repair import robust_cost
 from initfree.result import Result
-from initfree.strategy import solve_auto
 from initfree.upgrade import Metric
 
 

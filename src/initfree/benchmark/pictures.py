@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from initfree.arrays import Array, Index
 from initfree.benchmark.data import Data, Place, load_data
 from initfree.benchmark.jobs import DataSpec
 from initfree.errors import InputError
 from initfree.metrics import similarity
 from initfree.model import MetricModel
+from initfree.tracks import Array, Index
 
 LANDMARKS = 1500
 

@@ -6,20 +6,20 @@ from functools import lru_cache
 from typing import Any
 
 from initfree import formulations
-from initfree.ambiguity import verify
-from initfree.arrays import Array
+from initfree.auto.repair import robust_cost
 from initfree.benchmark.data import Data, Place, load_data, true_cameras
 from initfree.benchmark.jobs import ADJUSTED, TRUTH, DataSpec, Job
 from initfree.benchmark.rows import SECONDS, row, scored, stage_columns
+from initfree.certificate.focal import verify
 from initfree.config import SolveConfig
 from initfree.errors import InputError
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.model import MetricModel
 from initfree.pipeline import adjust_euclidean, minimise_ose, refine_projective, refine_radial_cameras, upgrade_metric
 from initfree.problem import Problem
-from initfree.repair import robust_cost
 from initfree.result import StageReport
-from initfree.rotations import estimate_rotations, rotations_from_truth
+from initfree.tracks import Array
+from initfree.two_view.rotations import estimate_rotations, rotations_from_truth
 from initfree.upgrade import Metric
 from initfree.upgrade.selected import better
 

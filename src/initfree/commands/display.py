@@ -7,10 +7,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from initfree.certificate import INLIER_PIXELS
+from initfree.certificate.verdict import INLIER_PIXELS
+from initfree.engine.levenberg_marquardt import Iteration
 from initfree.metrics import THRESHOLDS, Metrics
 from initfree.result import Result
-from initfree.varpro.levenberg_marquardt import Iteration
 
 _REFRESH_SECONDS = 0.1
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import tyro
 from rich.console import Console
 
+from initfree.auto.strategy import solve_auto
 from initfree.commands.display import StageProgress, print_metrics, print_result
 from initfree.config import SolveConfig
 from initfree.errors import InputError
@@ -16,8 +17,7 @@ from initfree.io.run_json import describe, write_json
 from initfree.io.staged import staged_directory
 from initfree.metrics import evaluate_models
 from initfree.pipeline import solve as solve_problem
-from initfree.rotations import rotations_from_truth
-from initfree.strategy import solve_auto
+from initfree.two_view.rotations import rotations_from_truth
 
 NOT_ACCEPTED = 3
 Strategy = Literal["auto", "single"]

@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import get_lapack_funcs
 
-from initfree.arrays import Array, Index, Tracks
+from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, coarse, joined
+from initfree.engine.losses import Cauchy, LeastSquares, Loss
+from initfree.engine.robust_stage import RobustStage
 from initfree.errors import InputError
 from initfree.euclidean import kernels
 from initfree.euclidean.state import POSES_ONLY, FreeIntrinsics, MetricState, Parameters
 from initfree.euclidean.triangulation import triangulate
-from initfree.losses import Cauchy, LeastSquares, Loss
+from initfree.tracks import Array, Index, Tracks
 from initfree.upgrade.metric import Metric
-from initfree.varpro.levenberg_marquardt import Convergence, LMConfig, OnIteration, coarse, joined
-from initfree.varpro.robust_stage import RobustStage
 
 _WIDE = 1000.0
 """pixels: a scale at which Cauchy is least squares for all but points that are nowhere near"""

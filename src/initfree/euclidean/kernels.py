@@ -18,7 +18,7 @@ Observations are sorted by landmark as everywhere (see `varpro.kernels`). A came
 
 import numpy as np
 
-from initfree.varpro.kernels import kernel, whitening
+from initfree.engine.kernels import kernel, whitening
 
 PARAMETERS = 9
 """Numbers by which a camera can move: ω, τ, log f, k1, k2."""

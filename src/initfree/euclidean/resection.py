@@ -7,9 +7,9 @@ import numpy as np
 import pycolmap
 from numpy.typing import NDArray
 
-from initfree.arrays import Array, Index, Tracks
 from initfree.euclidean.state import MetricState
 from initfree.euclidean.triangulation import Status, triangulate
+from initfree.tracks import Array, Index, Tracks
 
 MIN_INLIERS = 8
 """Four points leave the pose of a calibrated camera unique; as many again that agree make it believable."""

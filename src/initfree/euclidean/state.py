@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from initfree.arrays import Array, Index, Tracks
 from initfree.errors import InputError
+from initfree.tracks import Array, Index, Tracks
 from initfree.upgrade.metric import Metric, depths
 
 _POSE = (0, 1, 2, 3, 4, 5)

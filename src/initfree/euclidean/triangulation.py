@@ -4,9 +4,9 @@ from enum import IntEnum
 
 import numpy as np
 
-from initfree.arrays import Array, Index, Tracks
+from initfree.engine.kernels import kernel, whitening
 from initfree.euclidean.kernels import PARAMETERS, WORST, accumulate, damp, linearise, residual
-from initfree.varpro.kernels import kernel, whitening
+from initfree.tracks import Array, Index, Tracks
 
 MAX_PAIRS = 15
 """Pairs of rays tried for a landmark: all of them up to six observations."""

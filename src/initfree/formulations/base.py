@@ -12,9 +12,9 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from initfree.arrays import Array
+from initfree.engine.quadratic import Quadratic
 from initfree.errors import InputError
-from initfree.varpro.quadratic import Quadratic
+from initfree.tracks import Array
 
 
 class Formulation(Protocol):

@@ -13,10 +13,10 @@ import numpy as np
 import pycolmap
 from scipy.spatial.transform import Rotation
 
-from initfree.arrays import Array, Index
 from initfree.errors import InputError
 from initfree.model import MetricModel
 from initfree.problem import Image, Observations, without_repeats
+from initfree.tracks import Array, Index
 
 _TURN = np.diag([1.0, -1.0, -1.0])
 _PARAMETERS = 9

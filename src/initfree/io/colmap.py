@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pycolmap
 
-from initfree.arrays import Array, Index
 from initfree.errors import InputError
 from initfree.model import MetricModel
 from initfree.normalization import scaled_keypoints
 from initfree.problem import Image, Observations, without_repeats
+from initfree.tracks import Array, Index
 
 _NO_POINT = np.iinfo(np.uint64).max
 _FILES = ("cameras", "images", "points3D")

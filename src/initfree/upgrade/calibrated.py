@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from initfree.arrays import Array
+from initfree.tracks import Array
 from initfree.upgrade.dual_quadric import (
     W00,
     W01,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from initfree.arrays import Array
-from initfree.projective import whitening
+from initfree.refinement.frames import whitening
+from initfree.tracks import Array
 
 # Symmetric 4x4 as ten numbers, symmetric 3x3 as six. Off-diagonal entries of Ω* carry sqrt(2), so that |q| = |Ω*|_F = 1
 # is the same condition in every rotated frame.

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from initfree.arrays import Array, Tracks
 from initfree.metrics import nearest_rotation
+from initfree.tracks import Array, Tracks
 from initfree.upgrade.dual_quadric import homography
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from initfree.arrays import Array
+from initfree.tracks import Array
 from initfree.upgrade.linear import expected_focal, linear_quadric
 from initfree.upgrade.metric import Metric, Projective, metric_from_quadric
 

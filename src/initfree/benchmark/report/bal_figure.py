@@ -6,12 +6,12 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from initfree.arrays import Array
 from initfree.benchmark.report.figures import FAILED, GOOD
 from initfree.benchmark.report.scenes import curve
 from initfree.benchmark.report.set_figure import GREY, scatter
 from initfree.benchmark.report.sweep import Sweep
 from initfree.benchmark.report.tables.bal_pairs import Pair
+from initfree.tracks import Array
 
 _LANDMARKS = 500
 _ROW = 330

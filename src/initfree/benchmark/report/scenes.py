@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from scipy.spatial.transform import Rotation
 
-from initfree.arrays import Array
 from initfree.benchmark.report.names import VIEWED, display
 from initfree.benchmark.report.selection import CONDITION
 from initfree.benchmark.report.sweep import Sweep
 from initfree.metrics import nearest_rotation
+from initfree.tracks import Array
 
 LANDMARKS = 300
 BUDGET = 12_000_000

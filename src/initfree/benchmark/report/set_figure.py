@@ -8,8 +8,8 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from initfree.arrays import Array
 from initfree.benchmark.report.figures import NEUTRAL
+from initfree.tracks import Array
 
 GREY = "#9aa4b2"
 _WIDE = 4

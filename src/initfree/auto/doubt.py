@@ -1,0 +1,93 @@
+"""Are the given intrinsics right? A true reconstruction loses almost nothing by being calibrated.
+
+Projective cameras fit the images whatever the intrinsics; Euclidean ones with given intrinsics fit them as well only if
+these are right. Where they fit much worse, the problem is solved again as if nothing were known about them.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from initfree.auto.guesses import guessed_starts
+from initfree.auto.ranking import best_attempt
+from initfree.auto.repair import robust_cost
+from initfree.auto.start import Attempt, run_start
+from initfree.certificate.verdict import INLIER_PIXELS
+from initfree.config import SolveConfig
+from initfree.engine.levenberg_marquardt import LMConfig
+from initfree.engine.losses import Cauchy
+from initfree.normalization import scaled_keypoints
+from initfree.pipeline import OnProgress, on_pairs
+from initfree.problem import Problem
+from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection
+from initfree.result import Result
+
+SUSPICIOUS = 1.5
+"""Euclidean over projective robust cost: 0.98-1.2 for true reconstructions, 3.4 for intrinsics known to be wrong"""
+CLOSE = 0.5
+"""pixels: a median error below which nothing is doubted"""
+_FIT = 0.1
+"""pixels: errors that are nothing to either"""
+_STEPS = 30
+
+
+def doubt_intrinsics(result: Result, config: SolveConfig, on_progress: OnProgress | None = None) -> Result:
+    """The result as it is where its intrinsics fit; else that with free ones, if it fits much better; the doubt in words."""
+    if not result.problem.calibrated or result.certificate.median_pixels < CLOSE:
+        return result
+    ratio = euclidean_to_projective(result)
+    if ratio < SUSPICIOUS:
+        return result
+    doubt = f"the given intrinsics look wrong: with them, the images fit {ratio:.1f} times worse than without any"
+    free = _solve_free(result, config, on_progress)
+    if free is None and not (result.certificate.accepted or result.certificate.doubtful):
+        # A wrong optimum fits badly too, with the right intrinsics.
+        return result
+    if free is not None:
+        doubt += "; solved with focal lengths and distortion free, principal points in the middle of the images"
+        result = free
+    certificate = result.certificate
+    if not certificate.accepted:
+        certificate = replace(certificate, reason=f"{doubt}; {certificate.reason}")
+    return replace(result, certificate=certificate, notes=(*result.notes, doubt))
+
+
+def euclidean_to_projective(result: Result) -> float:
+    """Robust cost of the metric cameras over that of projective ones, which start there and may move any way they like."""
+    problem, metric = result.problem, result.metric
+    P = np.concatenate([metric.R, metric.t[:, :, None]], axis=2)
+    X = np.column_stack([metric.xyz, np.ones(len(metric.xyz))])
+    stage = ProjectiveRefinement(problem.tracks, Reprojection(problem.m, problem.pixels), P, X)
+    loss = Cauchy(INLIER_PIXELS)
+    stage.minimise(LMConfig(_STEPS, 1e-4), loss)
+    nothing = loss.total(np.full(problem.tracks.observations, _FIT**2))
+    return (robust_cost(problem, metric) + nothing) / (loss.total(stage.squared_residuals) + nothing)
+
+
+def without_intrinsics(problem: Problem) -> Problem:
+    """The same observations as pixels from the middle of their images, scaled to about [-1, 1]."""
+    o = problem.observations
+    normalized, pixels = scaled_keypoints(list(o.images), o.cameras, o.image, o.keypoint)
+    image = problem.images[problem.tracks.cam]
+    place = {pair: n for n, pair in enumerate(zip(o.image.tolist(), o.keypoint.tolist(), strict=True))}
+    row = [place[pair] for pair in zip(image.tolist(), problem.keypoint.tolist(), strict=True)]
+    observations = replace(o, calibrated=False, normalized=normalized, pixels=pixels)
+    return replace(problem, observations=observations, m=normalized[row], pixels=pixels[image])
+
+
+def _solve_free(result: Result, config: SolveConfig, on_progress: OnProgress | None) -> Result | None:
+    """A reconstruction with free intrinsics that fits much better, certified if the other is; None where there is none."""
+    problem = without_intrinsics(result.problem)
+    given = robust_cost(result.problem, result.metric)
+    attempts: list[Attempt] = []
+    for start in guessed_starts(problem, config, attempts, on_pairs(on_progress)):
+        attempt = run_start(problem, start, on_progress)
+        attempts += [] if attempt is None else [attempt]
+        if attempts and best_attempt(problem, attempts).certificate.accepted:
+            break
+    if not attempts:
+        return None
+    best = best_attempt(problem, attempts)
+    if SUSPICIOUS * best.cost > given or (result.certificate.accepted and not best.certificate.accepted):
+        return None
+    return best.result(problem, [*result.starts, *(a.report() for a in attempts)])

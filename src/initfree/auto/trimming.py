@@ -1,0 +1,52 @@
+"""Wrong matches found by stage 1 itself, where pairs of images share too little to vote on them.
+
+Variable projection from nothing succeeds with a few percent of wrong matches often enough to tell which they are, and is
+cheap enough to be asked several times. What is suspected is weighed down, not left out: a track of three observations
+would be gone with one of them, and soon its cameras.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from initfree import formulations
+from initfree.config import SolveConfig
+from initfree.engine.levenberg_marquardt import LMConfig, OnIteration
+from initfree.initialization import initialize
+from initfree.problem import Problem
+from initfree.refinement.reprojection import reprojection_errors
+from initfree.tracks import Array
+from initfree.varpro import VariableProjection
+
+ROUNDS = 5
+SUSPECTED = 0.01
+"""weight of the squared residuals of a suspected observation"""
+LEAST_PIXELS = 4.0
+"""below which nothing is suspected"""
+LEAST_OBSERVATIONS = 10
+"""the best so many observations of a camera stay, whatever their errors"""
+
+
+def trim(
+    problem: Problem, config: SolveConfig, share: float, on_iteration: OnIteration | None = None
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Stage 1 anew, five times, with the worst `share` of the last round's observations suspected.
+
+    Every round starts from the configured initialisation, not from the last round: a fold that wrong matches made would
+    stay. Returns the last cameras and the observations to keep.
+    """
+    tracks = problem.tracks
+    first = initialize(config.init, tracks, config.seed)
+    formulation = formulations.make(config.formulation, config.alpha)
+    weight = np.ones(tracks.observations)
+    P, error = first, weight
+    for _ in range(ROUNDS):
+        stage = VariableProjection(tracks, problem.m, formulation, first, weight=weight)
+        stage.minimise(LMConfig(config.max_iterations, config.tolerance), on_iteration)
+        P, error = stage.P, reprojection_errors(tracks, problem.m, problem.pixels, stage.P, stage.X)
+        limit = max(LEAST_PIXELS, float(np.quantile(error, 1.0 - share)))
+        weight = np.where(error <= limit, 1.0, SUSPECTED)
+    order = np.lexsort((error, tracks.cam))
+    rank = np.empty(tracks.observations, dtype=np.int64)
+    begin = np.searchsorted(tracks.cam[order], np.arange(tracks.cameras))
+    rank[order] = np.arange(tracks.observations) - begin[tracks.cam[order]]
+    return P, (weight == 1.0) | (rank < LEAST_OBSERVATIONS)

@@ -1,0 +1,39 @@
+"""Robust losses on squared residuals s: cost 1/2 sum ρ(s), weights ρ'(s)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from initfree.tracks import Array
+
+_MEDIAN_TO_SIGMA = 1.4826
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    """ρ(s) = s."""
+
+    def total(self, squared: Array) -> float:
+        return 0.5 * float(np.sum(squared))
+
+
+@dataclass(frozen=True)
+class Cauchy:
+    """ρ(s) = c² log(1 + s/c²); its weight ρ'(s) = 1/(1 + s/c²) halves at a residual of c."""
+
+    scale: float
+
+    def total(self, squared: Array) -> float:
+        c2 = self.scale**2
+        return 0.5 * c2 * float(np.sum(np.log1p(squared / c2)))
+
+    def weights(self, squared: Array) -> Array:
+        return 1.0 / (1.0 + squared / self.scale**2)
+
+
+Loss = LeastSquares | Cauchy
+
+
+def scale_from_median(squared: Array, multiple: float, floor: float) -> float:
+    """Scale rule: `multiple` robust standard deviations (1.4826 medians) of the residuals, at least `floor`."""
+    return max(multiple * _MEDIAN_TO_SIGMA * float(np.sqrt(max(np.median(squared), 0.0))), floor)

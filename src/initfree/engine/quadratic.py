@@ -1,0 +1,41 @@
+"""What a formulation hands to the engine: one quadratic in y = P X for every observation."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from initfree.engine import kernels
+from initfree.tracks import Array
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """Per observation, the squared residual c + 2 g'(y - ȳ) + (y - ȳ)' S (y - ȳ).
+
+    S is symmetric 3x3 and stored as (00, 01, 02, 11, 12, 22).
+    """
+
+    S: Array
+    """(observations, 6)"""
+    anchor: Array
+    """ȳ, (observations, 3)"""
+    g: Array
+    """(observations, 3)"""
+    c: Array
+    """(observations,)"""
+
+    @classmethod
+    def from_rows(cls, A: Array, anchor: Array, r: Array) -> "Quadratic":
+        """Linear residuals r + A (y - ȳ), A (observations, rows, 3): S = A'A, g = A'r, c = r'r."""
+        S = np.stack([np.einsum("nk,nk->n", A[:, :, a], A[:, :, b]) for a in range(3) for b in range(a, 3)], axis=1)
+        return cls(S, anchor, np.einsum("nka,nk->na", A, r), np.einsum("nk,nk->n", r, r))
+
+    def squared_residuals(self, y: Array) -> Array:
+        """The value at y for every observation."""
+        values = np.empty(len(y))
+        kernels.quadratic_costs(self.S, self.anchor, self.g, self.c, y, values)
+        return values
+
+    def weighted(self, w: Array) -> "Quadratic":
+        """Every quadratic times its robust weight."""
+        return Quadratic(self.S * w[:, None], self.anchor, self.g * w[:, None], self.c * w)

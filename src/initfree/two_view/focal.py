@@ -1,0 +1,119 @@
+"""A first guess of unknown focal lengths, from pairs of images alone.
+
+A fundamental matrix F between images k and l is diag(1/f_k, 1/f_k, 1) E diag(1/f_l, 1/f_l, 1) with E essential, and E has
+two equal singular values (Fetzer and others 2020). A rough guess is enough: a relative rotation hardly changes with the
+focal length that it is estimated with, so that with a guess everything that calibrated images allow is open to others too.
+The Euclidean adjustment then finds the focal lengths that the guess stood for.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pycolmap
+
+from initfree.problem import Problem
+from initfree.tracks import Array, Index
+from initfree.two_view.geometry import MAX_ERROR, MOST_MATCHES, OnPair, Pair, estimated, shared_matches
+from initfree.upgrade.linear import TYPICAL_FOCAL
+
+_FOCALS = np.geomspace(0.3, 6.0, 61)
+"""in units of the largest observation: fields of view from 147 to 19 degrees"""
+_LEAST_INLIERS = 16
+"""twice what defines a fundamental matrix"""
+_MOST_WEIGHT = 100.0
+"""inliers beyond which a pair does not count more"""
+_SCALE = 0.05
+"""relative difference of the singular values at which a pair counts half"""
+_PRIOR = 0.04
+"""weight of log(f/f_typical)², then of log(f/f_shared)²: decides where the pairs say nothing"""
+_ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Fundamental matrices x_k' F x_l = 0 in normalised coordinates."""
+
+    k: Index
+    l: Index
+    F: Array
+    weight: Array
+
+    def of_group(self, group: Index, g: int) -> Index:
+        return np.flatnonzero((group[self.k] == g) | (group[self.l] == g))
+
+
+def guess_focals(problem: Problem, seed: int, on_pair: OnPair | None = None) -> Array | None:
+    """Focal lengths (cameras,) in normalised units, the same for cameras that share an id; None without usable pairs.
+
+    One for all by a grid search first, then one for each camera id in turn with the others fixed.
+    """
+    pairs = _fundamental_matrices(problem, seed, on_pair)
+    if pairs is None:
+        return None
+    everywhere = np.broadcast_to(_FOCALS, (len(pairs.F), len(_FOCALS)))
+    shared = _best(pairs.weight, _cost(pairs.F, everywhere, everywhere), TYPICAL_FOCAL)
+    ids, group = np.unique(problem.camera_ids, return_inverse=True)
+    focal = np.full(len(ids), shared)
+    for _ in range(_ROUNDS):
+        for g in range(len(ids)):
+            mine = pairs.of_group(group, g)
+            sides = [
+                np.where((group[side] == g)[:, None], _FOCALS, focal[group[side]][:, None])
+                for side in (pairs.k[mine], pairs.l[mine])
+            ]
+            focal[g] = _best(pairs.weight[mine], _cost(pairs.F[mine], *sides), shared)
+    return focal[group]
+
+
+def _best(weight: Array, cost: Array, typical: float) -> float:
+    """The focal length of least weighted cost (pairs, focals) and prior; the one nearest to the typical without pairs."""
+    prior = _PRIOR * max(weight.sum(), 1.0) * np.log(_FOCALS / typical) ** 2
+    return float(_FOCALS[np.argmin(weight @ cost + prior)])
+
+
+def with_focals(problem: Problem, focal: Array) -> Problem:
+    """The problem as if it were calibrated, with these focal lengths and no distortion."""
+    scale = focal[problem.tracks.cam][:, None]
+    observations = replace(problem.observations, calibrated=True)
+    return replace(problem, observations=observations, m=problem.m / scale, pixels=problem.pixels * scale)
+
+
+def _cost(F: Array, fk: Array, fl: Array) -> Array:
+    """s/(s + 0.05²), s = ((σ1² - σ2²)/(σ1² + σ2²))² of diag(f_k, f_k, 1) F diag(f_l, f_l, 1); (pairs, focals).
+
+    With A = σ1² + σ2² = tr EE' and B = σ1² σ2² = (A² - tr (EE')²)/2, s = 1 - 4B/A².
+    """
+    E = F[:, None] * _diagonal(fk)[..., :, None] * _diagonal(fl)[..., None, :]
+    M = E @ E.swapaxes(-1, -2)
+    A = np.trace(M, axis1=-2, axis2=-1)
+    B = 0.5 * (A**2 - np.einsum("...ij,...ij->...", M, M))
+    s = np.maximum(1.0 - 4.0 * B / A**2, 0.0)
+    return s / (s + _SCALE**2)
+
+
+def _diagonal(f: Array) -> Array:
+    return np.stack([f, f, np.ones_like(f)], axis=-1)
+
+
+def _fundamental_matrices(problem: Problem, seed: int, on_pair: OnPair | None) -> _Pairs | None:
+    """Of each camera with those it shares most landmarks with (pycolmap, LO-RANSAC at 2 px)."""
+    unit = float(np.median(problem.pixels))
+    to_pixels = np.diag([unit, unit, 1.0])
+    options = pycolmap.RANSACOptions(
+        max_error=MAX_ERROR, random_seed=seed, min_num_trials=100, max_num_trials=2000, confidence=0.999
+    )
+
+    def fundamental_matrix(pair: Pair) -> tuple[int, int, Array, float] | None:
+        k, l, matches = pair
+        xk, xl = problem.m[matches[:, 0]] * unit, problem.m[matches[:, 1]] * unit
+        estimate = pycolmap.estimate_fundamental_matrix(xl, xk, options)
+        if estimate is None or estimate["num_inliers"] < _LEAST_INLIERS:
+            return None
+        F = to_pixels @ estimate["F"] @ to_pixels
+        return k, l, F / np.linalg.norm(F), min(float(estimate["num_inliers"]), _MOST_WEIGHT)
+
+    found = estimated(fundamental_matrix, list(shared_matches(problem.tracks, _LEAST_INLIERS, MOST_MATCHES)), on_pair)
+    if not found:
+        return None
+    k, l, F, weight = zip(*found, strict=True)
+    return _Pairs(np.array(k), np.array(l), np.array(F), np.array(weight))

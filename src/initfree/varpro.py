@@ -1,0 +1,148 @@
+"""Stage 1: minimise a formulation over cameras and landmarks by variable projection.
+
+RW2 (Kaufman's approximation, paper eq. RW2): landmarks are solved in closed form after every camera step and are never
+damped; the cameras' step solves (Ju'(I - Jv Jv†)Ju + λ I) δ = -Ju*'ε, the reduced system of `kernels.assemble`.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from initfree.engine import kernels
+from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, minimise
+from initfree.engine.losses import Cauchy, LeastSquares, Loss, scale_from_median
+from initfree.engine.quadratic import Quadratic
+from initfree.engine.reduced_system import UNWEIGHTED, CameraTerm, ReducedSystem
+from initfree.errors import InputError
+from initfree.formulations.base import Formulation, homogeneous
+from initfree.tracks import Array, Tracks
+
+LossName = Literal["none", "cauchy", "cauchy-consistent"]
+
+_SCALE_MULTIPLE = 3.0
+_SCALE_FLOOR = 2e-3
+"""In normalised units, where an image is about 2 wide: around a pixel."""
+
+
+@dataclass(frozen=True)
+class _Trial:
+    P: Array
+    X: Array
+    y: Array
+    squared: Array
+    cost: float
+    predicted: float
+    step: float
+
+
+class VariableProjection:
+    """The state of stage 1, driven by `levenberg_marquardt.minimise`.
+
+    Losses: `cauchy` eliminates landmarks by least squares and reweights the projected residuals and their Jacobian,
+    (W J*)'(W J*) δ = -(W J*)' W ε* (paper, appendix A: robust VarPro); `cauchy-consistent` carries the weights into the
+    elimination, so that v* minimises the (majorised) robust cost itself.
+    """
+
+    def __init__(
+        self,
+        tracks: Tracks,
+        m: Array,
+        formulation: Formulation,
+        P: Array,
+        *,
+        loss: LossName = "none",
+        loss_scale: float | None = None,
+        camera_term: CameraTerm | None = None,
+        weight: Array | None = None,
+    ) -> None:
+        """`weight` (observations,) multiplies the squared residuals, whatever the loss does with them then."""
+        if loss_scale is not None and not loss_scale > 0.0:
+            raise InputError(f"loss scale is {loss_scale}; expected a positive number")
+        self._tracks = tracks
+        self._m = m
+        self._formulation = formulation
+        self._loss_name = loss
+        self._loss_scale = loss_scale
+        self._loss: Loss = LeastSquares()
+        self._camera_term = camera_term
+        self._system = ReducedSystem(tracks, camera_term)
+        self._given = weight
+        self._quadratic = self._effective = self._linearised(homogeneous(m))
+        self._weight = UNWEIGHTED
+        self.P = np.ascontiguousarray(P, dtype=np.float64).copy()
+        self.X, self._y = self._landmarks(self.P)
+        self._squared = self._residuals(self._y)
+
+    def _landmarks(self, P: Array) -> tuple[Array, Array]:
+        t, q = self._tracks, self._effective
+        X = np.empty((t.landmarks, 4))
+        y = np.empty((t.observations, 3))
+        kernels.eliminate(t.ptr, t.cam, q.S, q.anchor, q.g, P, X)
+        kernels.project(t.ptr, t.cam, P, X, y)
+        return X, y
+
+    def _linearised(self, y: Array) -> Quadratic:
+        quadratic = self._formulation.quadratic(self._m, y)
+        return quadratic if self._given is None else quadratic.weighted(self._given)
+
+    def _residuals(self, y: Array) -> Array:
+        if self._formulation.relinearises:
+            squared = self._formulation.squared_residuals(self._m, y)
+            return squared if self._given is None else self._given * squared
+        return self._quadratic.squared_residuals(y)
+
+    def _cost(self, P: Array, squared: Array) -> float:
+        cameras = 0.0 if self._camera_term is None else self._camera_term.cost(P)
+        return self._loss.total(squared) + cameras
+
+    def _set_loss(self) -> None:
+        """Cauchy at the given scale, or at three robust deviations of the residuals so far: it only shrinks."""
+        if self._loss_scale is not None:
+            self._loss = Cauchy(self._loss_scale)
+            return
+        scale = scale_from_median(self._squared, _SCALE_MULTIPLE, _SCALE_FLOOR)
+        if isinstance(self._loss, Cauchy):
+            scale = min(scale, self._loss.scale)
+        self._loss = Cauchy(scale)
+
+    def linearise(self) -> float:
+        if self._formulation.relinearises:
+            self._quadratic = self._effective = self._linearised(self._y)
+        if self._loss_name != "none":
+            self._set_loss()
+            assert isinstance(self._loss, Cauchy)
+            weight = self._loss.weights(self._squared)
+            if self._loss_name == "cauchy":
+                self._weight = weight
+            else:
+                self._effective = self._quadratic.weighted(weight)
+        self._system.assemble(self._effective, self.P, self.X, weight=self._weight)
+        return self._cost(self.P, self._squared)
+
+    def attempt(self, damping: float) -> _Trial | None:
+        solved = self._system.solve(damping)
+        if solved is None:
+            return None
+        step, predicted = solved
+        P = self.P + step
+        X, y = self._landmarks(P)
+        squared = self._residuals(y)
+        return _Trial(P, X, y, squared, self._cost(P, squared), predicted, float(np.linalg.norm(step)))
+
+    def accept(self, trial: _Trial) -> None:
+        self.P, self.X, self._y, self._squared = trial.P, trial.X, trial.y, trial.squared
+
+    @property
+    def loss_scale(self) -> float | None:
+        """Scale of the Cauchy loss in use."""
+        return self._loss.scale if isinstance(self._loss, Cauchy) else None
+
+    @property
+    def mean_residual(self) -> float:
+        """Mean over observations of the norm of the formulation's residual, in normalised units."""
+        return float(np.mean(np.sqrt(np.maximum(self._squared, 0.0))))
+
+    def minimise(self, config: LMConfig, on_iteration: OnIteration | None = None) -> Convergence:
+        """Run to convergence; a mean squared residual of 1e-30 is a perfect fit in double precision."""
+        return minimise(self, config, on_iteration, zero_cost=1e-30 * self._tracks.observations)

@@ -1,1 +1,0 @@
-"""Variable projection: compiled kernels, the reduced camera system and Levenberg-Marquardt."""

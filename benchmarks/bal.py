@@ -126,7 +126,7 @@ def shuffled(observations: Observations, seed: int) -> Observations:
         observations,
         images=tuple(observations.images[k] for k in order),
         image=place[observations.image],
-        pixels=observations.pixels[order],
+        unit=observations.image_unit[order],
     )
 
 
@@ -139,8 +139,8 @@ def least_squares(everything: Problem, result: Result) -> float:
     free = FreeIntrinsics(focal=True, radial=2, focal_sigma=1e3, radial_sigma=1e3)
     limits = AdjustConfig(free=free, cheirality=False, tolerance=1e-8)
     tracks: Tracks = everything.tracks
-    metric, _ = adjust(tracks, everything.m, everything.pixels, replace(result.metric, xyz=xyz), limits)
-    error, _ = metric_residuals(tracks, everything.m, everything.pixels, metric)
+    metric, _ = adjust(tracks, everything.m, everything.unit, replace(result.metric, xyz=xyz), limits)
+    error, _ = metric_residuals(tracks, everything.m, everything.unit, metric)
     return 0.5 * float(error @ error)
 
 

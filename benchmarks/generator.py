@@ -88,8 +88,8 @@ def reprojection(folder: Path) -> str:
     for image in model.images.values():
         matrix = image.cam_from_world().matrix()
         points = np.array([model.point3D(point.point3D_id).xyz for point in image.points2D])
-        pixels = image.camera.img_from_cam(points @ matrix[:, :3].T + matrix[:, 3])
-        worst = max(worst, float(np.abs(pixels - [point.xy for point in image.points2D]).max()))
+        unit = image.camera.img_from_cam(points @ matrix[:, :3].T + matrix[:, 3])
+        worst = max(worst, float(np.abs(unit - [point.xy for point in image.points2D]).max()))
         observations += len(points)
     return f"{worst:.1e} px over {observations} observations"
 

@@ -31,8 +31,8 @@ def to_reconstruction(
         here = np.flatnonzero(scene.tracks.cam == k)
         rank[here] = extra_keypoints + np.arange(len(here))
         rays = np.column_stack([scene.m[here], np.ones(len(here))])
-        pixels = np.array([camera.img_from_cam(ray) for ray in rays])
-        keypoints = np.concatenate([np.full((extra_keypoints, 2), 5.5), pixels])
+        unit = np.array([camera.img_from_cam(ray) for ray in rays])
+        keypoints = np.concatenate([np.full((extra_keypoints, 2), 5.5), unit])
         translation = -scene.R[k] @ scene.centres[k]
         model.add_image_with_trivial_frame(
             pycolmap.Image(name=f"image{k:03d}.jpg", keypoints=keypoints, camera_id=3, image_id=first_id + k),

@@ -34,7 +34,7 @@ class Scene:
         return np.column_stack([self.landmarks, np.ones(len(self.landmarks))])
 
     @property
-    def pixels(self) -> Array:
+    def unit(self) -> Array:
         """Pixels per calibrated unit along both axes, for every observation, (observations, 2)."""
         return np.full((self.tracks.observations, 2), self.focal)
 

@@ -130,8 +130,8 @@ def turned(metric: Metric, angle: Array) -> Metric:
 
 def test_images_that_move_as_a_whole_are_doubtful(solved: tuple[Problem, Metric]):
     problem, metric = solved
-    pixels = 0.6 * np.random.default_rng(0).choice([-1.0, 1.0], size=(problem.tracks.cameras, 2))
-    certificate = certify(problem, turned(metric, pixels / problem.pixels.mean()))
+    unit = 0.6 * np.random.default_rng(0).choice([-1.0, 1.0], size=(problem.tracks.cameras, 2))
+    certificate = certify(problem, turned(metric, unit / problem.unit.mean()))
     assert certificate.doubtful
     assert not certificate.accepted
     assert "point the same way" in certificate.reason

@@ -77,7 +77,7 @@ def dense_jacobian(
     tracks = scene.tracks
     n = tracks.observations
     J, B, r = np.empty((n, 2, 9)), np.empty((n, 2, 3)), np.empty((n, 2))
-    image = scene.m, scene.pixels, True
+    image = scene.m, scene.unit, True
     kernels.jacobians(tracks.ptr, tracks.cam, state.cameras, state.xyz, image, weight, J, B, r)
     intrinsics = len(free.slots) - 6
     held = 6 * tracks.cameras + intrinsics * (int(groups.max()) + 1)
@@ -96,11 +96,11 @@ def test_jacobian_against_finite_differences(small: tuple[Scene, MetricState]) -
     scene, state = small
     tracks, n = scene.tracks, scene.tracks.observations
     J, B, r = np.empty((n, 2, 9)), np.empty((n, 2, 3)), np.empty((n, 2))
-    image = scene.m, scene.pixels, True
+    image = scene.m, scene.unit, True
     kernels.jacobians(tracks.ptr, tracks.cam, state.cameras, state.xyz, image, np.full(n, 4.0), J, B, r)
 
     def residual(moved: MetricState) -> Array:
-        return 2.0 * (observed(scene, moved) - scene.m) * scene.pixels
+        return 2.0 * (observed(scene, moved) - scene.m) * scene.unit
 
     np.testing.assert_allclose(r, residual(state), atol=1e-9)
     h = 1e-6
@@ -132,14 +132,14 @@ def test_step_is_that_of_the_dense_damped_normal_equations(
     scene, state = small
     weight = np.random.default_rng(5).uniform(0.5, 1.5, scene.tracks.observations)
     weight[::7] = 0.0
-    stage = EuclideanAdjustment(scene.tracks, scene.m, scene.pixels, state, free=free, groups=groups, weight=weight)
+    stage = EuclideanAdjustment(scene.tracks, scene.m, scene.unit, state, free=free, groups=groups, weight=weight)
     stage._loss = Cauchy(20.0)
     state = stage.state
     cost = stage.linearise()
     trial = stage.attempt(1e-2)
     assert trial is not None
 
-    squared = np.sum(((observed(scene, state) - scene.m) * scene.pixels) ** 2, axis=1)
+    squared = np.sum(((observed(scene, state) - scene.m) * scene.unit) ** 2, axis=1)
     irls = weight / (1.0 + weight * squared / 400.0)
     J, r = dense_jacobian(scene, state, free, groups, irls)
     intrinsics = len(free.slots) - 6
@@ -173,13 +173,13 @@ def test_noise_free_problem_converges_to_zero() -> None:
     truth = replace(truth, focal=rng.uniform(0.8, 1.2, 10), radial=rng.normal(scale=0.03, size=(10, 2)))
     start = replace(perturbed(truth, 4, 0.03), focal=np.ones(10), radial=np.zeros((10, 2)))
     free = replace(FREE, focal_sigma=1e6, radial_sigma=1e6)
-    stage = EuclideanAdjustment(scene.tracks, observed(scene, truth), scene.pixels, start, free=free)
+    stage = EuclideanAdjustment(scene.tracks, observed(scene, truth), scene.unit, start, free=free)
     result = stage.minimise(LMConfig(100, 0.0))
     assert np.sqrt(stage.squared_residuals.max()) < 1e-9
     np.testing.assert_allclose(stage.state.focal, truth.focal, rtol=1e-9)
     assert result.cost < 1e-8 * result.initial_cost
 
-    known = EuclideanAdjustment(scene.tracks, scene.m, scene.pixels, perturbed(truth_of(scene), 4, 0.05))
+    known = EuclideanAdjustment(scene.tracks, scene.m, scene.unit, perturbed(truth_of(scene), 4, 0.05))
     known.minimise(LMConfig(100, 0.0))
     assert np.sqrt(known.squared_residuals.max()) < 1e-9
     assert rotation_error(known.state.R, scene.R) < 1e-9
@@ -190,7 +190,7 @@ def test_shared_focal_stays_shared() -> None:
     truth = replace(truth_of(scene), focal=np.full(8, 1.1))
     start = perturbed(truth_of(scene), 1, 0.01)
     metric, _ = adjust(
-        scene.tracks, observed(scene, truth), scene.pixels, as_metric(start),
+        scene.tracks, observed(scene, truth), scene.unit, as_metric(start),
         AdjustConfig(FreeIntrinsics(focal=True), least_squares=True), groups=np.zeros(8, dtype=np.int64),
     )  # fmt: skip
     assert np.ptp(metric.focal) == 0.0
@@ -206,14 +206,14 @@ def test_robust_adjustment_ignores_gross_outliers() -> None:
     m[wrong] = rng.uniform(-0.7, 0.7, size=(wrong.sum(), 2))
     truth = truth_of(scene)
     start = as_metric(perturbed(truth, 7, 0.02))
-    metric, convergence = adjust(scene.tracks, m, scene.pixels, start)
-    clean, _ = adjust(scene.tracks, scene.m, scene.pixels, start, AdjustConfig(least_squares=True))
+    metric, convergence = adjust(scene.tracks, m, scene.unit, start)
+    clean, _ = adjust(scene.tracks, scene.m, scene.unit, start, AdjustConfig(least_squares=True))
     assert convergence.reason == "converged"
     assert rotation_error(metric.R, scene.R) < max(2.0 * rotation_error(clean.R, scene.R), 0.05)
-    final = EuclideanAdjustment(scene.tracks, m, scene.pixels, MetricState.from_metric(metric))
+    final = EuclideanAdjustment(scene.tracks, m, scene.unit, MetricState.from_metric(metric))
     error = np.sqrt(final.squared_residuals)
     assert np.mean(error[~wrong] < 4.0) > 0.98
-    off, _ = adjust(scene.tracks, m, scene.pixels, start, AdjustConfig(least_squares=True), weight=(~wrong).astype(float))
+    off, _ = adjust(scene.tracks, m, scene.unit, start, AdjustConfig(least_squares=True), weight=(~wrong).astype(float))
     assert rotation_error(off.R, scene.R) < 2.0 * rotation_error(clean.R, scene.R)
 
 
@@ -225,7 +225,7 @@ def test_world_similarity_does_not_change_the_costs() -> None:
     moved = replace(start, R=R, t=scale * start.t - R @ shift, xyz=np.ascontiguousarray(scale * start.xyz @ turn.T + shift))
     costs = []
     for state in (start, moved):
-        stage = EuclideanAdjustment(scene.tracks, scene.m, scene.pixels, state, free=FREE)
+        stage = EuclideanAdjustment(scene.tracks, scene.m, scene.unit, state, free=FREE)
         result = stage.minimise_graduated(LMConfig(8, 0.0), (20.0, 4.0))
         costs.append([step.cost for step in result.history])
     np.testing.assert_allclose(costs[0], costs[1], rtol=1e-6)
@@ -239,7 +239,7 @@ def test_an_observation_behind_its_camera_has_the_worst_error() -> None:
     mirrored[0] = 2.0 * scene.centres[camera] - mirrored[0]
     for cheirality, expected in ((True, kernels.WORST**2 * scene.focal**2), (False, 0.0)):
         state = replace(truth, xyz=mirrored)
-        stage = EuclideanAdjustment(scene.tracks, scene.m, scene.pixels, state, cheirality=cheirality)
+        stage = EuclideanAdjustment(scene.tracks, scene.m, scene.unit, state, cheirality=cheirality)
         assert stage.squared_residuals[0] == pytest.approx(expected, abs=1e-12)
     moved = mirrored.copy()
     weight = (scene.tracks.cam == camera).astype(float)
@@ -261,14 +261,12 @@ def test_points_behind_cameras_and_at_infinity_stay_finite() -> None:
     weight[scene.tracks.landmark == 20] = 0.0
     weight[scene.tracks.ptr[21] + 1 : scene.tracks.ptr[22]] = 0.0
     for loss in (LeastSquares(), Cauchy(4.0)):
-        stage = EuclideanAdjustment(
-            scene.tracks, scene.m, scene.pixels, replace(truth, xyz=np.nan_to_num(xyz)), weight=weight
-        )
+        stage = EuclideanAdjustment(scene.tracks, scene.m, scene.unit, replace(truth, xyz=np.nan_to_num(xyz)), weight=weight)
         result = stage.minimise(LMConfig(20), loss)
         assert np.isfinite([step.cost for step in result.history]).all()
         assert np.isfinite(stage.state.xyz).all()
         assert np.isfinite(stage.state.R).all()
-    found, status = triangulate(scene.tracks, scene.m, scene.pixels, *truth.cameras, xyz, weight=weight)
+    found, status = triangulate(scene.tracks, scene.m, scene.unit, *truth.cameras, xyz, weight=weight)
     assert np.isfinite(found).all()
     assert set(np.flatnonzero(status == Status.UNSEEN)) == {20, 21}
     seen = status != Status.UNSEEN
@@ -279,7 +277,7 @@ def test_a_camera_without_observations_stays() -> None:
     scene = ring(6, 60, noise=0.5, min_observations=2, seed=13)
     start = perturbed(truth_of(scene), 1, 0.01)
     weight = (scene.tracks.cam != 2).astype(float)
-    stage = EuclideanAdjustment(scene.tracks, scene.m, scene.pixels, start, weight=weight)
+    stage = EuclideanAdjustment(scene.tracks, scene.m, scene.unit, start, weight=weight)
     assert stage.minimise(LMConfig(30)).accepted > 2
     np.testing.assert_array_equal(stage.state.R[2], start.R[2])
 
@@ -291,4 +289,4 @@ def test_bad_arguments_are_named() -> None:
     with pytest.raises(InputError, match="scales"):
         AdjustConfig(scales=())
     with pytest.raises(InputError, match="weights"):
-        EuclideanAdjustment(scene.tracks, scene.m, scene.pixels, truth_of(scene), weight=np.full(3, 1.0))
+        EuclideanAdjustment(scene.tracks, scene.m, scene.unit, truth_of(scene), weight=np.full(3, 1.0))

@@ -54,14 +54,14 @@ def test_models_without_rigs_and_frames(tmp_path, scene):
 
 def test_pixels_are_focal_lengths(scene):
     problem = initfree.load(to_reconstruction(scene, "PINHOLE"))
-    assert np.array_equal(np.unique(problem.pixels, axis=0), [[420.0, 430.0]])
+    assert np.array_equal(np.unique(problem.unit, axis=0), [[420.0, 430.0]])
 
 
 def test_unknown_intrinsics_scale_pixels_from_the_centre(scene):
     problem = initfree.load(to_reconstruction(scene, "SIMPLE_PINHOLE"), intrinsics="unknown")
     assert not problem.calibrated
     assert np.abs(problem.m).max() == 1.0
-    assert np.allclose(problem.m * problem.pixels, scene.m * 420.0)
+    assert np.allclose(problem.m * problem.unit, scene.m * 420.0)
 
 
 @pytest.mark.parametrize("suffix", [".txt", ".bz2", ".gz"])
@@ -72,7 +72,7 @@ def test_bal(tmp_path, scene, suffix):
         stream.write(to_bal(scene))
     problem = initfree.load(path)
     assert not problem.calibrated
-    assert np.allclose(problem.m * problem.pixels, scene.m * 500.0)
+    assert np.allclose(problem.m * problem.unit, scene.m * 500.0)
     truth = load_model(path)
     assert np.allclose(truth.R, scene.R)
     assert np.allclose(truth.centres, scene.centres)
@@ -167,7 +167,7 @@ def test_filtering_leaves_what_it_promises(data, min_obs):
         assert (np.diff(t.cam[t.ptr[j] : t.ptr[j + 1]]) > 0).all()
     reach = np.linalg.matrix_power((t.covisibility > 0).astype(float), t.cameras) > 0
     assert reach.all()
-    assert np.array_equal(source.normalized[problem.keypoint], problem.m)
+    assert np.array_equal(source.normalised[problem.keypoint], problem.m)
     assert np.array_equal(source.landmark_id[problem.keypoint], problem.landmark_ids[t.landmark])
     assert np.array_equal(source.image[problem.keypoint], problem.images[t.cam])
     assert problem.dropped.observations == len(image) - t.observations

@@ -224,9 +224,9 @@ def test_refinement_takes_the_damped_joint_step(seed: int, damping: float):
     tracks = random_tracks(rng, shortest=3)
     P, X = rng.normal(size=(tracks.cameras, 3, 4)), rng.normal(size=(tracks.landmarks, 4))
     y = project(tracks, P, X)
-    pixels = rng.uniform(300.0, 600.0, size=(tracks.observations, 2))
+    unit = rng.uniform(300.0, 600.0, size=(tracks.observations, 2))
     m = y[:, :2] / y[:, 2:] + 1e-2 * rng.normal(size=(tracks.observations, 2))
-    refinement = ProjectiveRefinement(tracks, Reprojection(m, pixels), P, X)
+    refinement = ProjectiveRefinement(tracks, Reprojection(m, unit), P, X)
     cost = refinement.linearise()
     P, X = refinement.P.copy(), refinement.X.copy()
 
@@ -235,8 +235,8 @@ def test_refinement_takes_the_damped_joint_step(seed: int, damping: float):
     A = np.zeros((tracks.observations, 2, 3))
     A[:, 0, 0] = A[:, 1, 1] = 1.0
     A[:, :, 2] = -uv
-    A *= (pixels / y[:, 2:])[:, :, None]
-    dense = dense_problem(tracks, A, (uv - m) * pixels, P, X, homogeneous=True)
+    A *= (unit / y[:, 2:])[:, :, None]
+    dense = dense_problem(tracks, A, (uv - m) * unit, P, X, homogeneous=True)
     assert_allclose(cost, 0.5 * dense.r @ dense.r, rtol=1e-10)
 
     V = dense.Jv.T @ dense.Jv

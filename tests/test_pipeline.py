@@ -39,7 +39,7 @@ def test_noise_free_ring_is_exact(formulation, init):
         assert [f"{getattr(metrics, name):.2f}" for name in AUCS] == ["100.00"] * 6
     assert metrics.landmark_rmse < 1e-6
     assert result.certificate.accepted
-    errors, depth = metric_residuals(problem.tracks, problem.m, problem.pixels, result.metric)
+    errors, depth = metric_residuals(problem.tracks, problem.m, problem.unit, result.metric)
     assert errors.max() < 1e-5
     assert depth.min() > 0.0
 
@@ -77,7 +77,7 @@ def test_unknown_intrinsics():
     model = to_reconstruction(ring(cameras=20, landmarks=300, min_observations=6), "SIMPLE_PINHOLE")
     problem = initfree.load(model, intrinsics="unknown")
     result = initfree.solve(problem)
-    focal = result.metric.focal * problem.observations.pixels[problem.images, 0]
+    focal = result.metric.focal * problem.observations.image_unit[problem.images, 0]
     assert np.allclose(focal, 420.0, rtol=1e-3)
     assert initfree.evaluate(result, model).rotation_auc5 > 99.0
     camera = next(iter(result.to_colmap().cameras.values()))

@@ -19,9 +19,9 @@ def scene() -> Scene:
     return ring(cameras=12, landmarks=120, noise=0.5, min_observations=4, seed=4)
 
 
-def refined(scene: Scene, P: Array, X: Array, pixels: Array | None = None) -> tuple[ProjectiveRefinement, float]:
-    pixels = scene.pixels if pixels is None else pixels
-    refinement = ProjectiveRefinement(scene.tracks, Reprojection(scene.m, pixels), P, X)
+def refined(scene: Scene, P: Array, X: Array, unit: Array | None = None) -> tuple[ProjectiveRefinement, float]:
+    unit = scene.unit if unit is None else unit
+    refinement = ProjectiveRefinement(scene.tracks, Reprojection(scene.m, unit), P, X)
     return refinement, refinement.minimise(PATIENT).cost
 
 
@@ -56,7 +56,7 @@ def test_reprojection_quadratic_is_gauss_newton(error_and_y: tuple[Reprojection,
     for a in range(len(y)):
 
         def residual(v: Array, a: int = a) -> Array:
-            return (v[:2] / v[2] - error.m[a]) * error.pixels[a]
+            return (v[:2] / v[2] - error.m[a]) * error.unit[a]
 
         B, r = central_differences(residual, y[a]), residual(y[a])
         S = (B.T @ B)[np.triu_indices(3)]
@@ -89,7 +89,7 @@ def test_a_point_on_the_principal_plane_is_huge_but_finite(z: float):
 
 @pytest.mark.parametrize("loss", [LeastSquares(), Cauchy(0.5)])
 def test_refinement_ends_at_a_stationary_point(loss: Loss, scene: Scene):
-    error = Reprojection(scene.m, scene.pixels)
+    error = Reprojection(scene.m, scene.unit)
     refinement = ProjectiveRefinement(scene.tracks, error, *disturbed(scene))
     cost = refinement.minimise(PATIENT, loss).cost
     assert_allclose(np.linalg.norm(refinement.P, axis=(1, 2)), 1.0)
@@ -120,7 +120,7 @@ def test_the_solution_does_not_depend_on_the_projective_frame(scene: Scene):
     # At the solution a change of frame is no change: nothing is left to gain.
     again = ProjectiveRefinement(
         scene.tracks,
-        Reprojection(scene.m, scene.pixels),
+        Reprojection(scene.m, scene.unit),
         plain.P @ G,
         plain.X @ np.linalg.inv(G).T,
     )
@@ -131,7 +131,7 @@ def test_the_solution_does_not_depend_on_the_projective_frame(scene: Scene):
 def test_the_reconstruction_comes_back_in_the_frame_in_which_it_came():
     """Exact observations: the truth is the solution, and the truth is what comes back, up to scales."""
     exact = ring(cameras=12, landmarks=120, min_observations=4, seed=4)
-    refinement = ProjectiveRefinement(exact.tracks, Reprojection(exact.m, exact.pixels), exact.P, exact.X)
+    refinement = ProjectiveRefinement(exact.tracks, Reprojection(exact.m, exact.unit), exact.P, exact.X)
     P, X = refinement.reconstruction
     truth = exact.P / np.linalg.norm(exact.P, axis=(1, 2), keepdims=True)
     assert_allclose(np.abs(np.sum(P * truth, axis=(1, 2))), 1.0, rtol=1e-10)
@@ -143,7 +143,7 @@ def test_pixels_only_scale_the_cost(scene: Scene):
     """The step knows no unit: twice the pixels, the same iterations, four times the cost."""
     P, X = disturbed(scene)
     plain, cost = refined(scene, P, X)
-    doubled, cost_of_doubled = refined(scene, P, X, 2.0 * scene.pixels)
+    doubled, cost_of_doubled = refined(scene, P, X, 2.0 * scene.unit)
     assert_allclose(cost_of_doubled, 4.0 * cost, rtol=1e-9)
     assert_allclose(doubled.P, plain.P, rtol=1e-6, atol=1e-8)
 
@@ -154,7 +154,7 @@ def test_graduated_cauchy_ignores_wrong_matches(scene: Scene):
     m = np.where(wrong[:, None], rng.uniform(-0.5, 0.5, size=scene.m.shape), scene.m)
     rms = {}
     for robust in (False, True):
-        refinement = ProjectiveRefinement(scene.tracks, Reprojection(m, scene.pixels), *disturbed(scene, size=1e-3))
+        refinement = ProjectiveRefinement(scene.tracks, Reprojection(m, scene.unit), *disturbed(scene, size=1e-3))
         if robust:
             run = refinement.minimise_graduated(LMConfig(max_iterations=100), [20.0, 8.0, 4.0])
         else:

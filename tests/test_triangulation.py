@@ -18,10 +18,10 @@ def test_triangulation_is_exact_and_needs_no_start() -> None:
     scene = ring(10, 200, min_observations=2, keep=0.5, seed=10)
     rng = np.random.default_rng(0)
     truth = replace(truth_of(scene), focal=rng.uniform(0.8, 1.2, 10), radial=rng.normal(scale=0.05, size=(10, 2)))
-    xyz, status = triangulate(scene.tracks, observed(scene, truth), scene.pixels, *truth.cameras)
+    xyz, status = triangulate(scene.tracks, observed(scene, truth), scene.unit, *truth.cameras)
     np.testing.assert_allclose(xyz, scene.landmarks, atol=1e-6)
     assert np.all(status == Status.FOUND)
-    kept, _ = triangulate(scene.tracks, observed(scene, truth), scene.pixels, *truth.cameras, scene.landmarks)
+    kept, _ = triangulate(scene.tracks, observed(scene, truth), scene.unit, *truth.cameras, scene.landmarks)
     np.testing.assert_allclose(kept, scene.landmarks, atol=1e-9)
 
 
@@ -33,7 +33,7 @@ def test_triangulation_survives_one_wrong_observation(longest: int) -> None:
     length = np.diff(scene.tracks.ptr)
     m[scene.tracks.ptr[:-1] + rng.integers(0, length)] = rng.uniform(-0.7, 0.7, size=(len(length), 2))
     truth = truth_of(scene)
-    xyz, _ = triangulate(scene.tracks, m, scene.pixels, *truth.cameras, scale=1.0)
+    xyz, _ = triangulate(scene.tracks, m, scene.unit, *truth.cameras, scale=1.0)
     assert np.mean(np.linalg.norm(xyz - truth.xyz, axis=1) < 0.02) > 0.97
 
 
@@ -46,7 +46,7 @@ def test_lost_cameras_come_back_despite_wrong_matches() -> None:
     truth = truth_of(scene)
     R, t = truth.R.copy(), truth.t.copy()
     R[[2, 5]], t[[2, 5]] = R[[0, 1]], -t[[0, 1]]
-    state, found = resect(scene.tracks, m, scene.pixels, replace(truth, R=R, t=t), [2, 5])
+    state, found = resect(scene.tracks, m, scene.unit, replace(truth, R=R, t=t), [2, 5])
     assert found.all()
     np.testing.assert_allclose(state.R, truth.R, atol=0.01)
     np.testing.assert_allclose(state.t, truth.t, atol=0.03)
@@ -59,7 +59,7 @@ def test_distortion_and_focal_length_enter() -> None:
     truth = replace(truth_of(scene), focal=np.full(8, 1.3), radial=np.tile([-0.1, 0.05], (8, 1)))
     R = truth.R.copy()
     R[3] = R[2]
-    state, found = resect(scene.tracks, observed(scene, truth), scene.pixels, replace(truth, R=R), [3])
+    state, found = resect(scene.tracks, observed(scene, truth), scene.unit, replace(truth, R=R), [3])
     assert found.all()
     np.testing.assert_allclose(state.R, truth.R, atol=1e-5)
     np.testing.assert_allclose(state.t, truth.t, atol=1e-5)
@@ -69,7 +69,7 @@ def test_a_camera_with_too_few_landmarks_keeps_its_pose() -> None:
     scene = ring(8, 150, min_observations=3, seed=17)
     truth = truth_of(scene)
     weight = (scene.tracks.cam != 2).astype(float)
-    state, found = resect(scene.tracks, scene.m, scene.pixels, truth, [2], weight=weight)
+    state, found = resect(scene.tracks, scene.m, scene.unit, truth, [2], weight=weight)
     assert not found.any()
     np.testing.assert_array_equal(state.R, truth.R)
 
@@ -85,7 +85,7 @@ rng = np.random.default_rng(0)
 q, _ = np.linalg.qr(scene.R + 0.3 * rng.normal(size=scene.R.shape))
 R = q * np.linalg.det(q)[:, None, None]
 t = -(R @ scene.centres[:, :, None])[:, :, 0]
-xyz, _ = triangulate(scene.tracks, scene.m, scene.pixels, R, t, np.ones(12), np.zeros((12, 2)))
+xyz, _ = triangulate(scene.tracks, scene.m, scene.unit, R, t, np.ones(12), np.zeros((12, 2)))
 print(xyz.tobytes().hex())
 """
 

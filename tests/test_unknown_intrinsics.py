@@ -47,16 +47,16 @@ def test_focal_lengths_are_guessed_from_pairs():
     problem = initfree.load(to_reconstruction(street(noise=0.2), "SIMPLE_PINHOLE"), intrinsics="unknown")
     focal = guess_focals(problem, 0)
     assert focal is not None
-    assert focal * problem.pixels[0, 0] == pytest.approx(np.full(24, 420.0), rel=0.15)
+    assert focal * problem.unit[0, 0] == pytest.approx(np.full(24, 420.0), rel=0.15)
 
 
 def test_a_guess_off_by_a_third_leaves_rotations_of_pairs_usable():
     scene = street()
     problem = initfree.load(to_reconstruction(scene, "SIMPLE_PINHOLE"), intrinsics="unknown")
-    true = 420.0 / problem.pixels[0, 0]
+    true = 420.0 / problem.unit[0, 0]
     seen = with_focals(problem, np.full(problem.tracks.cameras, 1.33 * true))
     assert seen.calibrated
-    assert seen.m * seen.pixels == pytest.approx(problem.m * problem.pixels)
+    assert seen.m * seen.unit == pytest.approx(problem.m * problem.unit)
     pairs = two_view_geometries(seen, 0, most=200)
     assert max(len(pair.matches) for pair in pairs) <= 200
     errors = [Rotation.from_matrix(p.R @ (scene.R[p.k] @ scene.R[p.l].T).T).magnitude() for p in pairs]
@@ -78,7 +78,7 @@ def test_focal_length_and_distortion_are_found(make):
     assert result.certificate.accepted
     metrics = initfree.evaluate(result, truth)
     assert min(metrics.rotation_auc5, metrics.translation_auc5) > 97.0
-    focal = result.metric.focal * result.problem.observations.pixels[0, 0]
+    focal = result.metric.focal * result.problem.observations.image_unit[0, 0]
     assert focal == pytest.approx(np.full(24, 420.0), rel=0.01)
     assert result.metric.radial[:, 0] == pytest.approx(np.full(24, -0.05), abs=0.03)
 
@@ -106,7 +106,7 @@ def test_wrong_intrinsics_are_doubted_and_replaced(scene):
     assert result.certificate.accepted
     assert "intrinsics look wrong" in result.notes[0]
     assert not result.problem.calibrated
-    assert result.metric.focal * result.problem.observations.pixels[0, 0] == pytest.approx(np.full(16, 420.0), rel=0.01)
+    assert result.metric.focal * result.problem.observations.image_unit[0, 0] == pytest.approx(np.full(16, 420.0), rel=0.01)
     metrics = initfree.evaluate(result, truth)
     assert min(metrics.rotation_auc5, metrics.translation_auc5) > 95.0
 
@@ -126,7 +126,7 @@ def test_without_intrinsics_is_what_loading_without_them_gives(scene):
     stripped = without_intrinsics(known)
     assert not stripped.calibrated
     assert stripped.m == pytest.approx(unknown.m)
-    assert stripped.pixels == pytest.approx(unknown.pixels)
+    assert stripped.unit == pytest.approx(unknown.unit)
 
 
 def sideways(cameras: int, garbage: bool) -> Scene:

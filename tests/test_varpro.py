@@ -258,6 +258,6 @@ def test_a_noise_free_ring_is_solved_from_the_covisibility_graph(name: str):
     P = initialize("spectral", scene.tracks, seed=0)
     varpro = VariableProjection(scene.tracks, scene.m, make(name, 0.05), P, camera_term=term)
     varpro.minimise(LMConfig())
-    refinement = ProjectiveRefinement(scene.tracks, Reprojection(scene.m, scene.pixels), varpro.P, varpro.X)
+    refinement = ProjectiveRefinement(scene.tracks, Reprojection(scene.m, scene.unit), varpro.P, varpro.X)
     refinement.minimise(LMConfig())
     assert np.sqrt(refinement.squared_residuals.mean()) < 1e-6

@@ -127,7 +127,7 @@ def minimise_ose(
     convergence = stage.minimise(LMConfig(config.max_iterations, config.tolerance), on_iteration)
     report = _report("varpro", convergence, stage.mean_residual, "normalised")
     if not formulation.radial:
-        error = reprojection_errors(problem.tracks, problem.m, problem.pixels, stage.P, stage.X)
+        error = reprojection_errors(problem.tracks, problem.m, problem.unit, stage.P, stage.X)
         report = replace(report, mean_pixels=float(np.mean(error)))
     return stage.P, stage.X, report
 
@@ -137,7 +137,7 @@ def refine_radial_cameras(
 ) -> tuple[Array, Array, StageReport]:
     """RpOSE only: radial refinement and third rows. Distortion is a nuisance where intrinsics are unknown."""
     P, X, convergence = refine_radial(
-        problem.tracks, problem.m, problem.pixels, P, X,
+        problem.tracks, problem.m, problem.unit, P, X,
         distortion=not problem.calibrated,
         config=LMConfig(config.max_iterations, config.refine_tolerance),
         on_iteration=on_iteration,
@@ -150,7 +150,7 @@ def refine_projective(
     problem: Problem, config: SolveConfig, P: Array, X: Array, on_iteration: OnIteration | None
 ) -> tuple[Array, Array, StageReport]:
     """Stage 2: reprojection error in pixels; Cauchy is graduated from the residuals' own scale to the chosen one."""
-    stage = ProjectiveRefinement(problem.tracks, Reprojection(problem.m, problem.pixels), P, X)
+    stage = ProjectiveRefinement(problem.tracks, Reprojection(problem.m, problem.unit), P, X)
     limits = LMConfig(config.max_iterations, config.refine_tolerance)
     if config.refine_loss == "none":
         convergence = stage.minimise(limits, on_iteration=on_iteration)
@@ -181,9 +181,9 @@ def adjust_euclidean(
     free = FreeIntrinsics.unless(problem.calibrated)
     limits = AdjustConfig(free=free, max_iterations=config.max_iterations, tolerance=config.refine_tolerance)
     metric, convergence = adjust(
-        problem.tracks, problem.m, problem.pixels, metric, limits, groups=problem.camera_ids, on_iteration=on_iteration
+        problem.tracks, problem.m, problem.unit, metric, limits, groups=problem.camera_ids, on_iteration=on_iteration
     )
-    error, _ = metric_residuals(problem.tracks, problem.m, problem.pixels, metric)
+    error, _ = metric_residuals(problem.tracks, problem.m, problem.unit, metric)
     report = _report("adjustment", convergence, float(np.mean(error)), "pixels")
     return metric, replace(report, seconds=time.perf_counter() - began)
 
@@ -198,7 +198,7 @@ def _report(name: str, convergence: Convergence, mean_residual: float, unit: str
         initial_cost=convergence.initial_cost,
         cost=convergence.cost,
         mean_residual=mean_residual,
-        unit=unit,
+        residual_unit=unit,
         mean_pixels=mean_residual if unit == "pixels" else None,
         history=tuple(convergence.history),
     )

@@ -43,9 +43,9 @@ class Observations:
     landmark_id: Index
     keypoint: Index
     """(observations,) index into the image's keypoints"""
-    normalized: Array
+    normalised: Array
     """(observations, 2) calibrated coordinates, or pixels from the principal point scaled to about [-1, 1]"""
-    pixels: Array
+    image_unit: Array
     """(images, 2) pixels per normalised unit, in x and y"""
     repeated: int = 0
     """observations left out because their image sees the landmark already"""
@@ -75,7 +75,7 @@ class Problem:
     tracks: Tracks
     m: Array
     """(observations, 2) normalised"""
-    pixels: Array
+    unit: Array
     """(observations, 2) pixels per normalised unit"""
     images: Index
     """(cameras,) index of each solved camera into `observations.images`"""
@@ -97,7 +97,7 @@ class Problem:
     @cached_property
     def baselines(self) -> Baselines:
         """Whether the observations need cameras that move at all."""
-        return baselines(self.tracks, self.m, self.pixels, self.calibrated)
+        return baselines(self.tracks, self.m, self.unit, self.calibrated)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -147,8 +147,8 @@ def build_problem(observations: Observations, min_obs: int = 3) -> Problem:
     return Problem(
         observations=o,
         tracks=tracks,
-        m=np.ascontiguousarray(o.normalized[kept]),
-        pixels=np.ascontiguousarray(o.pixels[o.image[kept]]),
+        m=np.ascontiguousarray(o.normalised[kept]),
+        unit=np.ascontiguousarray(o.image_unit[o.image[kept]]),
         images=images.astype(np.int64),
         landmark_ids=ids.astype(np.int64),
         keypoint=o.keypoint[kept],
@@ -233,7 +233,7 @@ def _part(problem: Problem, kept: Index) -> tuple[Problem, Index, Index]:
         problem,
         tracks=Tracks(cam.astype(np.int64), ptr, len(stay)),
         m=np.ascontiguousarray(problem.m[kept]),
-        pixels=np.ascontiguousarray(problem.pixels[kept]),
+        unit=np.ascontiguousarray(problem.unit[kept]),
         images=problem.images[stay],
         landmark_ids=problem.landmark_ids[left],
         keypoint=problem.keypoint[kept],

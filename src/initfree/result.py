@@ -30,8 +30,8 @@ class StageReport:
     cost: float | None = None
     """1/2 of the (robust) sum of squared residuals"""
     mean_residual: float | None = None
-    """mean norm of an observation's residual, in `unit`"""
-    unit: str = ""
+    """mean norm of an observation's residual, in `residual_unit`"""
+    residual_unit: str = ""
     mean_pixels: float | None = None
     """mean reprojection error after the stage, where it has one"""
     history: tuple[Iteration, ...] = ()

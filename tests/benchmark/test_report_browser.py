@@ -87,8 +87,8 @@ def test_filters(page: Any):
 
 
 def coloured(page: Any, colour: tuple[int, int, int]) -> int:
-    pixels = np.asarray(Image.open(io.BytesIO(page.locator("#view3d").screenshot())).convert("RGB")).astype(int)
-    return int((np.abs(pixels - colour).max(axis=2) < 40).sum())
+    unit = np.asarray(Image.open(io.BytesIO(page.locator("#view3d").screenshot())).convert("RGB")).astype(int)
+    return int((np.abs(unit - colour).max(axis=2) < 40).sum())
 
 
 @pytest.mark.parametrize(("outcome", "colour"), [("succeeded", (0x1A, 0x9E, 0x8F)), ("failed", (0xD1, 0x49, 0x5B))])

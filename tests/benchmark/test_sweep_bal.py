@@ -43,8 +43,8 @@ def test_bal_truth_is_the_optimum_at_the_papers_scale(folder: Path):
     data = load_data(spec, Place(folder / "cache", folder))
     assert data.scene_scale == pytest.approx(PAPER_SCALE)
     # Focal lengths in normalised units: 500 px for all.
-    pixels = data.problem.observations.pixels[0, 0]
-    assert np.median(data.truth_metric.focal) * pixels == pytest.approx(500.0, rel=0.05)
+    unit = data.problem.observations.image_unit[0, 0]
+    assert np.median(data.truth_metric.focal) * unit == pytest.approx(500.0, rel=0.05)
 
 
 def test_bal_has_no_conditions_and_no_mappers(folder: Path):

@@ -105,7 +105,7 @@ def _extended(part: _Part, result: Result) -> _Part | None:
     state = MetricState.from_metric(replace(before, R=R, t=t, xyz=xyz))
     # No more than the certificate asks for: it judges them.
     state, placed = resect(
-        whole.tracks, whole.m, whole.pixels, state, missing, min_inliers=MIN_CONSENSUS, seed=result.config.seed
+        whole.tracks, whole.m, whole.unit, state, missing, min_inliers=MIN_CONSENSUS, seed=result.config.seed
     )
     found = without_cameras(whole, missing[~placed]) if placed.any() else None
     if found is None:
@@ -118,7 +118,7 @@ def _extended(part: _Part, result: Result) -> _Part | None:
 def readjusted(problem: Problem, metric: Metric, result: Result) -> tuple[Metric, StageReport]:
     """At the last scale alone: what is left is near its optimum."""
     limits = replace(repair_limits(problem, 100, result.config.refine_tolerance), scales=(INLIER_PIXELS,))
-    metric, convergence = adjust(problem.tracks, problem.m, problem.pixels, metric, limits, groups=problem.camera_ids)
+    metric, convergence = adjust(problem.tracks, problem.m, problem.unit, metric, limits, groups=problem.camera_ids)
     steps = len(convergence.history)
     return metric, StageReport("adjustment", convergence.seconds, iterations=steps, cost=convergence.cost)
 

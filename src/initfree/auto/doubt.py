@@ -57,7 +57,7 @@ def euclidean_to_projective(result: Result) -> float:
     problem, metric = result.problem, result.metric
     P = np.concatenate([metric.R, metric.t[:, :, None]], axis=2)
     X = np.column_stack([metric.xyz, np.ones(len(metric.xyz))])
-    stage = ProjectiveRefinement(problem.tracks, Reprojection(problem.m, problem.pixels), P, X)
+    stage = ProjectiveRefinement(problem.tracks, Reprojection(problem.m, problem.unit), P, X)
     loss = Cauchy(INLIER_PIXELS)
     stage.minimise(LMConfig(_STEPS, 1e-4), loss)
     nothing = loss.total(np.full(problem.tracks.observations, _FIT**2))
@@ -67,12 +67,12 @@ def euclidean_to_projective(result: Result) -> float:
 def without_intrinsics(problem: Problem) -> Problem:
     """The same observations as pixels from the middle of their images, scaled to about [-1, 1]."""
     o = problem.observations
-    normalized, pixels = scaled_keypoints(list(o.images), o.cameras, o.image, o.keypoint)
+    normalised, unit = scaled_keypoints(list(o.images), o.cameras, o.image, o.keypoint)
     image = problem.images[problem.tracks.cam]
     place = {pair: n for n, pair in enumerate(zip(o.image.tolist(), o.keypoint.tolist(), strict=True))}
     row = [place[pair] for pair in zip(image.tolist(), problem.keypoint.tolist(), strict=True)]
-    observations = replace(o, calibrated=False, normalized=normalized, pixels=pixels)
-    return replace(problem, observations=observations, m=normalized[row], pixels=pixels[image])
+    observations = replace(o, calibrated=False, normalised=normalised, image_unit=unit)
+    return replace(problem, observations=observations, m=normalised[row], unit=unit[image])
 
 
 def _solve_free(result: Result, config: SolveConfig, on_progress: OnProgress | None) -> Result | None:

@@ -24,16 +24,14 @@ def robust_cost(problem: Problem, metric: Metric) -> float:
     """1/2 sum ρ(|r|²) over all observations, Cauchy at 4 px: what starts are compared by, wherever they come from."""
     squared = np.empty(problem.tracks.observations)
     cameras = (metric.R, metric.t, metric.focal, metric.radial)
-    squared_residuals(
-        problem.tracks.ptr, problem.tracks.cam, cameras, metric.xyz, (problem.m, problem.pixels, True), squared
-    )
+    squared_residuals(problem.tracks.ptr, problem.tracks.cam, cameras, metric.xyz, (problem.m, problem.unit, True), squared)
     return Cauchy(INLIER_PIXELS).total(squared)
 
 
 def camera_shares(problem: Problem, metric: Metric) -> Array:
     """Of every camera, the share of its observations within 4 px and in front of it."""
     tracks = problem.tracks
-    error, depth = metric_residuals(tracks, problem.m, problem.pixels, metric)
+    error, depth = metric_residuals(tracks, problem.m, problem.unit, metric)
     fits = (error <= INLIER_PIXELS) & (depth > 0.0)
     return np.bincount(tracks.cam, weights=fits, minlength=tracks.cameras) / np.bincount(
         tracks.cam, minlength=tracks.cameras
@@ -42,7 +40,7 @@ def camera_shares(problem: Problem, metric: Metric) -> Array:
 
 def consensus(problem: Problem, metric: Metric, least: int = 3) -> NDArray[np.bool_]:
     """Observations within 4 px, in front, of landmarks that at least `least` such observations agree on."""
-    error, depth = metric_residuals(problem.tracks, problem.m, problem.pixels, metric)
+    error, depth = metric_residuals(problem.tracks, problem.m, problem.unit, metric)
     fits = (error <= INLIER_PIXELS) & (depth > 0.0)
     return fits & (np.bincount(problem.tracks.landmark, weights=fits) >= least)[problem.tracks.landmark]
 
@@ -58,11 +56,11 @@ def repair(problem: Problem, metric: Metric, limits: AdjustConfig, seed: int = 0
         bad = np.flatnonzero(share < min(MIN_SHARE, RELATIVE_SHARE * float(np.median(share))))
         if not 0 < len(bad) <= MAX_BAD * tracks.cameras:
             return metric, done
-        state, found = resect(tracks, problem.m, problem.pixels, MetricState.from_metric(metric), bad, seed=seed)
+        state, found = resect(tracks, problem.m, problem.unit, MetricState.from_metric(metric), bad, seed=seed)
         if not found.any():
             return metric, done
         trial, _ = adjust(
-            tracks, problem.m, problem.pixels, state.to_metric(metric, tracks), limits, groups=problem.camera_ids
+            tracks, problem.m, problem.unit, state.to_metric(metric, tracks), limits, groups=problem.camera_ids
         )
         trial_cost = robust_cost(problem, trial)
         if not trial_cost < cost:

@@ -103,7 +103,7 @@ def run_start(problem: Problem, start: Start, on_progress: OnProgress | None) ->
     seen, whole = (p if start.focal is None else with_focals(p, start.focal) for p in (part, problem))
     P, X, report = minimise_ose(seen, config, start.rotations, reporting("varpro"), first)
     if not start.patient:
-        error = reprojection_errors(seen.tracks, seen.m, seen.pixels, P, X) / seen.pixels.mean(axis=1)
+        error = reprojection_errors(seen.tracks, seen.m, seen.unit, P, X) / seen.unit.mean(axis=1)
         if np.quantile(error, 0.8) > WRONG_MATCHES:
             return None
     stages.append(report)
@@ -130,7 +130,7 @@ def run_start(problem: Problem, start: Start, on_progress: OnProgress | None) ->
     if left is not None:
         # All observations only now, and at the last scale alone: at wide ones those left out would pull weak cameras away.
         metric, _ = adjust(
-            problem.tracks, problem.m, problem.pixels, replace(metric, xyz=upgraded.xyz),
+            problem.tracks, problem.m, problem.unit, replace(metric, xyz=upgraded.xyz),
             replace(limits, scales=limits.scales[-1:]), groups=problem.camera_ids,
         )  # fmt: skip
     metric, rounds = repair(problem, metric, limits, config.seed)

@@ -42,7 +42,7 @@ def trim(
     for _ in range(ROUNDS):
         stage = VariableProjection(tracks, problem.m, formulation, first, weight=weight)
         stage.minimise(LMConfig(config.max_iterations, config.tolerance), on_iteration)
-        P, error = stage.P, reprojection_errors(tracks, problem.m, problem.pixels, stage.P, stage.X)
+        P, error = stage.P, reprojection_errors(tracks, problem.m, problem.unit, stage.P, stage.X)
         limit = max(LEAST_PIXELS, float(np.quantile(error, 1.0 - share)))
         weight = np.where(error <= limit, 1.0, SUSPECTED)
     order = np.lexsort((error, tracks.cam))

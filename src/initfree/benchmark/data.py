@@ -126,11 +126,11 @@ def _load_bal(spec: DataSpec, place: Place) -> Data:
     estimate = bal.metric_model(file)
     f, k1, k2 = numbers.parameters[problem.images, 6:].T
     # π of BAL is in focal lengths; ours too, with f in normalised units.
-    pixels = problem.observations.pixels[problem.images, 0]
-    start = replace(truth_metric(problem, estimate), focal=f / pixels, radial=np.column_stack([k1, k2]))
+    unit = problem.observations.image_unit[problem.images, 0]
+    start = replace(truth_metric(problem, estimate), focal=f / unit, radial=np.column_stack([k1, k2]))
     free = FreeIntrinsics.unless(calibrated=False)
     limits = AdjustConfig(free=free, scales=(4.0,), max_iterations=200)
-    best, _ = adjust(problem.tracks, problem.m, problem.pixels, start, limits, groups=problem.camera_ids)
+    best, _ = adjust(problem.tracks, problem.m, problem.unit, start, limits, groups=problem.camera_ids)
     middle = np.median(best.xyz, axis=0)
     distance = np.linalg.norm(best.xyz - middle, axis=1)
     near = distance <= FAR * np.median(distance)

@@ -51,8 +51,8 @@ class Baselines:
         return []
 
 
-def baselines(tracks: Tracks, m: Array, pixels: Array, calibrated: bool) -> Baselines:
-    """`m` (observations, 2) normalised, `pixels` (observations, 2) per normalised unit.
+def baselines(tracks: Tracks, m: Array, unit: Array, calibrated: bool) -> Baselines:
+    """`m` (observations, 2) normalised, `unit` (observations, 2) per normalised unit.
 
     A neighbour is one of the six cameras that share most landmarks. For `turning` the largest residual counts, because a
     camera needs a baseline to one of them only.
@@ -63,7 +63,7 @@ def baselines(tracks: Tracks, m: Array, pixels: Array, calibrated: bool) -> Base
     residual = _rotation_residuals if calibrated else _homography_residuals
     least = _LEAST_SHARED if calibrated else _LEAST_FOR_HOMOGRAPHY
     shared = tracks.covisibility.copy()
-    unit = pixels.mean(axis=1)
+    mean_unit = unit.mean(axis=1)
     of_camera = [np.flatnonzero(tracks.cam == k) for k in range(tracks.cameras)]
 
     @cache
@@ -74,7 +74,7 @@ def baselines(tracks: Tracks, m: Array, pixels: Array, calibrated: bool) -> Base
         a, b = of_camera[k], of_camera[l]
         _, i, j = np.intersect1d(tracks.landmark[a], tracks.landmark[b], assume_unique=True, return_indices=True)
         a, b = a[i], b[j]
-        return float(np.median(unit[a] * residual(rays[a], rays[b])))
+        return float(np.median(mean_unit[a] * residual(rays[a], rays[b])))
 
     np.fill_diagonal(shared, -1)
     neighbours = np.argsort(-shared, axis=1, kind="stable")[:, : min(NEIGHBOURS, tracks.cameras - 1)]

@@ -37,7 +37,7 @@ def with_focal_told(problem: Problem, metric: Metric, certificate: Certificate) 
         return certificate
     limits = AdjustConfig(free=FreeIntrinsics(radial=2), scales=(INLIER_PIXELS,), max_iterations=_STEPS, tolerance=1e-6)
     longer = replace(metric, focal=LONGER * metric.focal, t=metric.t * np.array([1.0, 1.0, LONGER]))
-    other, _ = adjust(problem.tracks, problem.m, problem.pixels, longer, limits, groups=problem.camera_ids)
+    other, _ = adjust(problem.tracks, problem.m, problem.unit, longer, limits, groups=problem.camera_ids)
     cost = robust_cost(problem, metric)
     variance = max(cost / problem.tracks.observations, _LEAST_NOISE**2)
     if 2.0 * (robust_cost(problem, other) - cost) >= SIGNIFICANT * variance:

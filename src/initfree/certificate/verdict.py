@@ -100,13 +100,13 @@ class Certificate:
     """pixels, of the camera with the smallest, see MIN_SPREAD"""
 
 
-def metric_residuals(tracks: Tracks, m: Array, pixels: Array, metric: Metric) -> tuple[Array, Array]:
+def metric_residuals(tracks: Tracks, m: Array, unit: Array, metric: Metric) -> tuple[Array, Array]:
     """Reprojection error in pixels and depth of every observation under the metric cameras."""
-    residuals, depth = residual_vectors(tracks, m, pixels, metric)
+    residuals, depth = residual_vectors(tracks, m, unit, metric)
     return np.linalg.norm(residuals, axis=1), depth
 
 
-def residual_vectors(tracks: Tracks, m: Array, pixels: Array, metric: Metric) -> tuple[Array, Array]:
+def residual_vectors(tracks: Tracks, m: Array, unit: Array, metric: Metric) -> tuple[Array, Array]:
     """Reprojection residual in pixels and depth of every observation under the metric cameras."""
     x = np.einsum("nij,nj->ni", metric.R[tracks.cam], metric.xyz[tracks.landmark]) + metric.t[tracks.cam]
     depth = x[:, 2]
@@ -115,13 +115,13 @@ def residual_vectors(tracks: Tracks, m: Array, pixels: Array, metric: Metric) ->
     n = np.einsum("nk,nk->n", projected, projected)
     k = metric.radial[tracks.cam]
     projected = projected * (metric.focal[tracks.cam] * (1.0 + k[:, 0] * n + k[:, 1] * n**2))[:, None]
-    return (projected - m) * pixels, depth
+    return (projected - m) * unit, depth
 
 
 def certify(problem: Problem, metric: Metric) -> Certificate:
     """Accept if nearly all observations fit and every camera is held by a good share of its own."""
-    tracks, names, m, pixels = problem.tracks, problem.names, problem.m, problem.pixels
-    residuals, depth = residual_vectors(tracks, m, pixels, metric)
+    tracks, names, m, unit = problem.tracks, problem.names, problem.m, problem.unit
+    residuals, depth = residual_vectors(tracks, m, unit, metric)
     error = np.linalg.norm(residuals, axis=1)
     seen_at = np.where((depth > 0.0) & np.isfinite(error), error, np.inf)
     order = np.argsort(tracks.cam, kind="stable")
@@ -155,7 +155,7 @@ def certify(problem: Problem, metric: Metric) -> Certificate:
         reasons.append(f"{tracks.cameras} images do not check each other; expected at least 3")
     else:
         reasons += problem.baselines.reasons + _redundancy(tracks)
-    spreads = image_spreads(tracks, m * pixels)
+    spreads = image_spreads(tracks, m * unit)
     narrow = int(np.argmin(spreads))
     if spreads[narrow] < MIN_SPREAD:
         reasons.append(f"the observations of image {names[narrow]!r} lie on a line or a spot")
@@ -187,7 +187,7 @@ def certify(problem: Problem, metric: Metric) -> Certificate:
         reasons.append(f"the median landmark has a parallax of {parallax:.2g} degrees; expected at least {MIN_PARALLAX}")
     expected = SAFE_CAMERA_PURITY if unevenness <= MAX_UNEVENNESS else CLEAR_CAMERA_PURITY
     above = camera_purity - _significantly(expected, near)
-    mean_cosine, deviation = coherence(tracks, m * pixels, residuals, seen_at <= radius)
+    mean_cosine, deviation = coherence(tracks, m * unit, residuals, seen_at <= radius)
     systematic = min(noise, MAX_NOISE) * float(np.sqrt(max(mean_cosine - DEVIATIONS * deviation, 0.0)))
     doubts = []
     if (above < 0.0).any():

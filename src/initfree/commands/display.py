@@ -70,7 +70,7 @@ def print_result(console: Console, result: Result, seconds: float) -> None:
             str(stage.iterations or ""),
             f"{stage.seconds:.2f}",
             "" if stage.cost is None else f"{stage.cost:.6g}",
-            "" if stage.mean_residual is None else f"{stage.mean_residual:.3g} {stage.unit}",
+            "" if stage.mean_residual is None else f"{stage.mean_residual:.3g} {stage.residual_unit}",
             stage.reason,
         )
     console.print(table)

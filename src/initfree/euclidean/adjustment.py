@@ -41,7 +41,7 @@ class EuclideanAdjustment(RobustStage):
         self,
         tracks: Tracks,
         m: Array,
-        pixels: Array,
+        unit: Array,
         state: MetricState,
         *,
         free: FreeIntrinsics = POSES_ONLY,
@@ -53,7 +53,7 @@ class EuclideanAdjustment(RobustStage):
         multiplies |r|², zero switches an observation off. Without `cheirality` a point behind a camera projects like any
         other, as in BAL."""
         self._tracks = tracks
-        self._image = m, pixels, cheirality
+        self._image = m, unit, cheirality
         self._weight = np.ones(tracks.observations) if weight is None else np.asarray(weight, dtype=np.float64)
         if self._weight.shape != (tracks.observations,) or not np.all(self._weight >= 0.0):
             raise InputError(f"expected {tracks.observations} weights, none negative")
@@ -172,7 +172,7 @@ DEFAULT = AdjustConfig()
 def adjust(
     tracks: Tracks,
     m: Array,
-    pixels: Array,
+    unit: Array,
     metric: Metric,
     config: AdjustConfig = DEFAULT,
     *,
@@ -194,9 +194,9 @@ def adjust(
     parts = []
     for k, (loss, cheirality) in enumerate(rounds):
         scale = loss.scale if isinstance(loss, Cauchy) else _WIDE
-        xyz, _ = triangulate(tracks, m, pixels, *state.cameras, state.xyz, weight=weight, scale=scale, cheirality=cheirality)
+        xyz, _ = triangulate(tracks, m, unit, *state.cameras, state.xyz, weight=weight, scale=scale, cheirality=cheirality)
         stage = EuclideanAdjustment(
-            tracks, m, pixels, replace(state, xyz=xyz),
+            tracks, m, unit, replace(state, xyz=xyz),
             free=config.free, groups=groups, weight=weight, cheirality=cheirality,
         )  # fmt: skip
         parts.append(stage.minimise(limits if k == len(rounds) - 1 else coarse(limits), loss, on_iteration))

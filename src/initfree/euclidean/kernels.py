@@ -28,7 +28,7 @@ WORST = 2.0
 
 
 @kernel(inline="always")
-def residual(x, y, z, f, k1, k2, m0, m1, pixels0, pixels1, cheirality):
+def residual(x, y, z, f, k1, k2, m0, m1, unit0, unit1, cheirality):
     """(valid, r0, r1); not valid where the observation has the worst error and no derivative."""
     valid = z > 0.0 or (z < 0.0 and not cheirality)
     r0 = r1 = 0.0
@@ -39,7 +39,7 @@ def residual(x, y, z, f, k1, k2, m0, m1, pixels0, pixels1, cheirality):
         e0, e1 = a * d - m0, b * d - m1
         # Written so that NaN is not valid.
         valid = e0 * e0 + e1 * e1 < WORST * WORST
-        r0, r1 = e0 * pixels0, e1 * pixels1
+        r0, r1 = e0 * unit0, e1 * unit1
     return valid, r0, r1
 
 
@@ -47,7 +47,7 @@ def residual(x, y, z, f, k1, k2, m0, m1, pixels0, pixels1, cheirality):
 def squared_residuals(ptr, cam, cameras, xyz, image, squared):
     """|r|² of every observation, in pixels²; cameras is (R, t, focal, radial), image (m, pixels, cheirality)."""
     R, t, focal, radial = cameras
-    m, pixels, cheirality = image
+    m, unit, cheirality = image
     for j in range(ptr.size - 1):
         X0, X1, X2 = xyz[j, 0], xyz[j, 1], xyz[j, 2]
         for a in range(ptr[j], ptr[j + 1]):
@@ -56,7 +56,7 @@ def squared_residuals(ptr, cam, cameras, xyz, image, squared):
             y = R[k, 1, 0] * X0 + R[k, 1, 1] * X1 + R[k, 1, 2] * X2 + t[k, 1]
             z = R[k, 2, 0] * X0 + R[k, 2, 1] * X1 + R[k, 2, 2] * X2 + t[k, 2]
             f, k1, k2 = focal[k], radial[k, 0], radial[k, 1]
-            p0, p1 = pixels[a, 0], pixels[a, 1]
+            p0, p1 = unit[a, 0], unit[a, 1]
             valid, r0, r1 = residual(x, y, z, f, k1, k2, m[a, 0], m[a, 1], p0, p1, cheirality)
             if valid:
                 squared[a] = r0 * r0 + r1 * r1
@@ -71,13 +71,13 @@ def linearise(a, k, j, cameras, xyz, image, root, i, J, B, r):
     All times `root`; zeros where not valid. Indices come with whole arrays: a view costs more than the arithmetic.
     """
     R, t, focal, radial = cameras
-    m, pixels, cheirality = image
+    m, unit, cheirality = image
     X0, X1, X2 = xyz[j, 0], xyz[j, 1], xyz[j, 2]
     x = R[k, 0, 0] * X0 + R[k, 0, 1] * X1 + R[k, 0, 2] * X2 + t[k, 0]
     y = R[k, 1, 0] * X0 + R[k, 1, 1] * X1 + R[k, 1, 2] * X2 + t[k, 1]
     z = R[k, 2, 0] * X0 + R[k, 2, 1] * X1 + R[k, 2, 2] * X2 + t[k, 2]
     f, k1, k2 = focal[k], radial[k, 0], radial[k, 1]
-    valid, r0, r1 = residual(x, y, z, f, k1, k2, m[a, 0], m[a, 1], pixels[a, 0], pixels[a, 1], cheirality)
+    valid, r0, r1 = residual(x, y, z, f, k1, k2, m[a, 0], m[a, 1], unit[a, 0], unit[a, 1], cheirality)
     if not valid:
         x, y, z, root = 0.0, 0.0, 1.0, 0.0
     r[i, 0], r[i, 1] = root * r0, root * r1
@@ -87,7 +87,7 @@ def linearise(a, k, j, cameras, xyz, image, root, i, J, B, r):
     d = 1.0 + n * (k1 + n * k2)
     slope = 2.0 * (k1 + 2.0 * n * k2)
     for row in range(2):
-        scale = root * pixels[a, row] * f
+        scale = root * unit[a, row] * f
         c = u if row == 0 else v
         # dr/dπ; π does not change with the scale of x, which gives the third column of dr/dx.
         j0 = inverse * scale * (slope * c * u + (d if row == 0 else 0.0))

@@ -18,7 +18,7 @@ MIN_INLIERS = 8
 def resect(
     tracks: Tracks,
     m: Array,
-    pixels: Array,
+    unit: Array,
     state: MetricState,
     cameras: Index | Sequence[int],
     *,
@@ -34,7 +34,7 @@ def resect(
     """
     weight = np.ones(tracks.observations) if weight is None else weight
     trusted = np.where(np.isin(tracks.cam, cameras), 0.0, weight)
-    xyz, status = triangulate(tracks, m, pixels, *state.cameras, state.xyz, weight=trusted, scale=max_error)
+    xyz, status = triangulate(tracks, m, unit, *state.cameras, state.xyz, weight=trusted, scale=max_error)
     R, t = state.R.copy(), state.t.copy()
     found = np.zeros(len(cameras), dtype=bool)
     usable = (status == Status.FOUND)[tracks.landmark] & (weight > 0.0)
@@ -43,14 +43,14 @@ def resect(
         if len(seen) < min_inliers:
             continue
         # COLMAP's RADIAL is f π (1 + k1 n + k2 n²) too; its unit is the pixel, so that max_error is one as well.
-        unit = float(pixels[seen].mean())
+        focal = float(unit[seen].mean())
         camera = pycolmap.Camera(
-            model="RADIAL", width=1, height=1, params=[unit * state.focal[k], 0.0, 0.0, *state.radial[k]]
+            model="RADIAL", width=1, height=1, params=[focal * state.focal[k], 0.0, 0.0, *state.radial[k]]
         )
         options = pycolmap.AbsolutePoseEstimationOptions()
         options.ransac.max_error = max_error
         options.ransac.random_seed = seed
-        pose = pycolmap.estimate_and_refine_absolute_pose(unit * m[seen], xyz[tracks.landmark[seen]], camera, options)
+        pose = pycolmap.estimate_and_refine_absolute_pose(focal * m[seen], xyz[tracks.landmark[seen]], camera, options)
         if pose is not None and pose["num_inliers"] >= min_inliers:
             matrix = pose["cam_from_world"].matrix()
             R[k], t[k] = matrix[:, :3], matrix[:, 3]

@@ -35,7 +35,7 @@ class Status(IntEnum):
 def triangulate(
     tracks: Tracks,
     m: Array,
-    pixels: Array,
+    unit: Array,
     R: Array,
     t: Array,
     focal: Array,
@@ -61,7 +61,7 @@ def triangulate(
     centres = -(R.transpose(0, 2, 1) @ t[:, :, None])[:, :, 0]
     result = np.array(current, dtype=np.float64, order="C")
     status = np.empty(tracks.landmarks, dtype=np.int64)
-    cameras, image = (R, t, focal, radial), (m, pixels, cheirality)
+    cameras, image = (R, t, focal, radial), (m, unit, cheirality)
     _triangulate(tracks.ptr, tracks.cam, cameras, image, weight, scale, rays, centres, result, status)
     return result, status
 
@@ -96,7 +96,7 @@ def _rays(cam, m, R, focal, radial, rays):
 def _cost(start, stop, cam, cameras, image, weight, scale, X, n):
     """1/2 c² sum log(1 + w |r|²/c²) of one landmark at X[n], and how many of its observations have the worst error."""
     R, t, focal, radial = cameras
-    m, pixels, cheirality = image
+    m, unit, cheirality = image
     total = 0.0
     worst = 0
     c2 = scale * scale
@@ -107,7 +107,7 @@ def _cost(start, stop, cam, cameras, image, weight, scale, X, n):
         x = R[k, 0, 0] * X[n, 0] + R[k, 0, 1] * X[n, 1] + R[k, 0, 2] * X[n, 2] + t[k, 0]
         y = R[k, 1, 0] * X[n, 0] + R[k, 1, 1] * X[n, 1] + R[k, 1, 2] * X[n, 2] + t[k, 1]
         z = R[k, 2, 0] * X[n, 0] + R[k, 2, 1] * X[n, 1] + R[k, 2, 2] * X[n, 2] + t[k, 2]
-        p0, p1 = pixels[a, 0], pixels[a, 1]
+        p0, p1 = unit[a, 0], unit[a, 1]
         valid, r0, r1 = residual(x, y, z, focal[k], radial[k, 0], radial[k, 1], m[a, 0], m[a, 1], p0, p1, cheirality)
         squared = r0 * r0 + r1 * r1
         if not valid:

@@ -106,20 +106,20 @@ def observations_of(reconstruction: pycolmap.Reconstruction, source: str, intrin
     repeated = int(np.count_nonzero(~first))
     image_of, landmark_id, keypoint_of = image_of[first], landmark_id[first], keypoint_of[first]
     normalise = _calibrated if intrinsics_known else scaled_keypoints
-    normalized, pixels = normalise(images, cameras, image_of, keypoint_of)
-    far = np.flatnonzero(np.abs(normalized).max(axis=1, initial=0.0) > _FARTHEST)
+    normalised, unit = normalise(images, cameras, image_of, keypoint_of)
+    far = np.flatnonzero(np.abs(normalised).max(axis=1, initial=0.0) > _FARTHEST)
     if len(far):
         image, k = images[image_of[far[0]]], keypoint_of[far[0]]
         raise InputError(
             f"{source}: image {image.name!r} has keypoint {k} at {image.keypoints[k].tolist()}, far outside of it"
         )
-    kept = np.flatnonzero(np.isfinite(normalized).all(axis=1))
-    if len(normalized) and not len(kept):
+    kept = np.flatnonzero(np.isfinite(normalised).all(axis=1))
+    if len(normalised) and not len(kept):
         raise InputError(f"{source}: no keypoint can be undistorted with the model's intrinsics")
     return Observations(
         source, tuple(images), cameras, intrinsics_known,
-        image_of[kept], landmark_id[kept], keypoint_of[kept], normalized[kept], pixels, repeated,
-        len(normalized) - len(kept),
+        image_of[kept], landmark_id[kept], keypoint_of[kept], normalised[kept], unit, repeated,
+        len(normalised) - len(kept),
     )  # fmt: skip
 
 
@@ -136,15 +136,15 @@ def _calibrated(
     images: list[Image], cameras: dict[int, pycolmap.Camera], image_of: Index, keypoint_of: Index
 ) -> tuple[Array, Array]:
     """Calibrated rays: distortion and intrinsics undone by pycolmap, whatever the camera model."""
-    normalized = np.empty((len(image_of), 2))
-    pixels = np.empty((len(images), 2))
+    normalised = np.empty((len(image_of), 2))
+    unit = np.empty((len(images), 2))
     for k, image in enumerate(images):
         camera = cameras[image.camera_id]
-        pixels[k] = camera.focal_length_x, camera.focal_length_y
+        unit[k] = camera.focal_length_x, camera.focal_length_y
         here = image_of == k
         if here.any():
-            normalized[here] = camera.cam_from_img(image.keypoints[keypoint_of[here]])
-    return normalized, pixels
+            normalised[here] = camera.cam_from_img(image.keypoints[keypoint_of[here]])
+    return normalised, unit
 
 
 def metric_model(reconstruction: pycolmap.Reconstruction) -> MetricModel:

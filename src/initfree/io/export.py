@@ -39,7 +39,7 @@ def to_colmap(problem: Problem, metric: Metric) -> pycolmap.Reconstruction:
 def _found_camera(problem: Problem, metric: Metric, camera_id: int) -> pycolmap.Camera:
     camera = problem.observations.cameras[camera_id]
     mine = np.flatnonzero(problem.camera_ids == camera_id)
-    scale = problem.observations.pixels[problem.images[mine], 0]
+    scale = problem.observations.image_unit[problem.images[mine], 0]
     focal = float(np.median(metric.focal[mine] * scale))
     k1, k2 = np.median(metric.radial[mine], axis=0)
     return pycolmap.Camera(

@@ -20,7 +20,7 @@ def describe(result: Result, seconds: float, metrics: dict[str, Metrics] | None 
     """The run as plain values. `metrics` by stage (before_upgrade, after_upgrade, after_adjustment) where a truth was
     given."""
     problem, metric = result.problem, result.upgraded
-    pixels = problem.observations.pixels[problem.images, 0]
+    unit = problem.observations.image_unit[problem.images, 0]
     return {
         "input": problem.observations.source,
         "configuration": asdict(result.config) | {"min_obs": problem.min_obs, "calibrated": problem.calibrated},
@@ -46,7 +46,7 @@ def describe(result: Result, seconds: float, metrics: dict[str, Metrics] | None 
         },
         "intrinsics": {
             "known": problem.calibrated,
-            "focal_pixels": dict(zip(problem.names, (result.metric.focal * pixels).tolist(), strict=True)),
+            "focal_pixels": dict(zip(problem.names, (result.metric.focal * unit).tolist(), strict=True)),
             "radial": dict(zip(problem.names, result.metric.radial.tolist(), strict=True)),
         },
         "positive_depths": result.metric.positive_depths,

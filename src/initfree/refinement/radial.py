@@ -20,11 +20,11 @@ class RadialError:
     """r = f |m| sin∠(m, x) = f m⊥'x/|x|, x = (y1, y2): pixels between observation and radial line."""
 
     m: Array
-    pixels: Array
+    unit: Array
     """(observations, 2)"""
 
     def _parts(self, y: Array) -> tuple[Array, Array, Array]:
-        f = self.pixels.mean(axis=1, keepdims=True)
+        f = self.unit.mean(axis=1, keepdims=True)
         normal = f * np.column_stack([-self.m[:, 1], self.m[:, 0]])
         x = y[:, :2]
         norm = np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
@@ -45,7 +45,7 @@ class RadialError:
 def refine_radial(
     tracks: Tracks,
     m: Array,
-    pixels: Array,
+    unit: Array,
     P: Array,
     X: Array,
     *,
@@ -56,7 +56,7 @@ def refine_radial(
     """RpOSE's local refinement of the radial error, then the third rows (matrix completion)."""
     P = P.copy()
     P[:, 2] = 0.0
-    stage = ProjectiveRefinement(tracks, RadialError(m, pixels), P, X)
+    stage = ProjectiveRefinement(tracks, RadialError(m, unit), P, X)
     convergence = stage.minimise(config, LeastSquares(), on_iteration)
     P, X = stage.reconstruction
     return third_rows(tracks, m, P, X, distortion), X, convergence

@@ -38,25 +38,25 @@ class Reprojection:
     """
 
     m: Array
-    pixels: Array
+    unit: Array
     """(observations, 2): f in x and in y"""
 
     def squared_residuals(self, y: Array) -> Array:
-        r = (y[:, :2] / _safe_depth(y) - self.m) * self.pixels
+        r = (y[:, :2] / _safe_depth(y) - self.m) * self.unit
         return np.einsum("nk,nk->n", r, r)
 
     def quadratic(self, y: Array) -> Quadratic:
         n = len(y)
         S, g, c = np.empty((n, 6)), np.empty((n, 3)), np.empty(n)
-        _linearise_reprojection(y, self.m, self.pixels, S, g, c)
+        _linearise_reprojection(y, self.m, self.unit, S, g, c)
         return Quadratic(S, y, g, c)
 
 
-def reprojection_errors(tracks: Tracks, m: Array, pixels: Array, P: Array, X: Array) -> Array:
+def reprojection_errors(tracks: Tracks, m: Array, unit: Array, P: Array, X: Array) -> Array:
     """Of every observation, in pixels, for projective cameras and landmarks."""
     y = np.empty((tracks.observations, 3))
     kernels.project(tracks.ptr, tracks.cam, P, X, y)
-    return np.sqrt(Reprojection(m, pixels).squared_residuals(y))
+    return np.sqrt(Reprojection(m, unit).squared_residuals(y))
 
 
 def _safe_depth(y: Array) -> Array:
@@ -66,15 +66,15 @@ def _safe_depth(y: Array) -> Array:
 
 
 @kernel()
-def _linearise_reprojection(y, m, pixels, S, g, c):
+def _linearise_reprojection(y, m, unit, S, g, c):
     """B = dr/dy = 1/y3 [fx 0 -fx u; 0 fy -fy v]; S = B'B, g = B'r."""
     for a in range(y.shape[0]):
         z = y[a, 2]
         if abs(z) < 1e-12:
             z = 1e-12 if z >= 0.0 else -1e-12
         u, v = y[a, 0] / z, y[a, 1] / z
-        b0, b1 = pixels[a, 0] / z, pixels[a, 1] / z
-        r0, r1 = (u - m[a, 0]) * pixels[a, 0], (v - m[a, 1]) * pixels[a, 1]
+        b0, b1 = unit[a, 0] / z, unit[a, 1] / z
+        r0, r1 = (u - m[a, 0]) * unit[a, 0], (v - m[a, 1]) * unit[a, 1]
         s0, s1 = b0 * b0, b1 * b1
         S[a, 0], S[a, 1], S[a, 2] = s0, 0.0, -s0 * u
         S[a, 3], S[a, 4], S[a, 5] = s1, -s1 * v, s0 * u * u + s1 * v * v

@@ -75,7 +75,7 @@ def with_focals(problem: Problem, focal: Array) -> Problem:
     """The problem as if it were calibrated, with these focal lengths and no distortion."""
     scale = focal[problem.tracks.cam][:, None]
     observations = replace(problem.observations, calibrated=True)
-    return replace(problem, observations=observations, m=problem.m / scale, pixels=problem.pixels * scale)
+    return replace(problem, observations=observations, m=problem.m / scale, unit=problem.unit * scale)
 
 
 def _cost(F: Array, fk: Array, fl: Array) -> Array:
@@ -97,7 +97,7 @@ def _diagonal(f: Array) -> Array:
 
 def _fundamental_matrices(problem: Problem, seed: int, on_pair: OnPair | None) -> _Pairs | None:
     """Of each camera with those it shares most landmarks with (pycolmap, LO-RANSAC at 2 px)."""
-    unit = float(np.median(problem.pixels))
+    unit = float(np.median(problem.unit))
     to_pixels = np.diag([unit, unit, 1.0])
     options = pycolmap.RANSACOptions(
         max_error=MAX_ERROR, random_seed=seed, min_num_trials=100, max_num_trials=2000, confidence=0.999

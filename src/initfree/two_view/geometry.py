@@ -61,7 +61,7 @@ def two_view_geometries(
     if not problem.calibrated:
         raise InputError("two-view geometry needs known intrinsics; this problem has none")
     tracks = problem.tracks
-    focal = float(np.median(problem.pixels))
+    focal = float(np.median(problem.unit))
     camera = pycolmap.Camera(model="SIMPLE_PINHOLE", width=1, height=1, params=[focal, 0.0, 0.0])
     options = pycolmap.RANSACOptions(
         max_error=MAX_ERROR, random_seed=seed, min_num_trials=100, max_num_trials=5000, confidence=0.9999

@@ -52,7 +52,7 @@ def test_solve_writes_a_model_and_run_json(tmp_path, model, capsys):
     assert [start["accepted"] for start in report["starts"]] == [True]
     assert report["positive_depths"] == 1.0
     refinement = report["stages"][1]
-    assert refinement["unit"] == "pixels"
+    assert refinement["residual_unit"] == "pixels"
     assert refinement["mean_residual"] < 1e-6
     assert len(refinement["history"]) == refinement["iterations"]
     assert set(refinement["history"][0]) == {"cost", "damping", "step", "gain_ratio", "accepted", "seconds"}

@@ -1,5 +1,6 @@
 """Keypoints as numbers of order one, where intrinsics are unknown."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from initfree.tracks import Array, Index
 
 
 def scaled_keypoints(
-    images: list[Image], cameras: dict[int, Any], image_of: Index, keypoint_of: Index
+    images: Sequence[Image], cameras: dict[int, Any], image_of: Index, keypoint_of: Index
 ) -> tuple[Array, Array]:
     """Pixels from the image's centre, scaled by the largest of all: intrinsics unknown, distortion ignored."""
     centred = np.empty((len(image_of), 2))

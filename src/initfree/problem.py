@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,10 @@ from scipy.sparse.csgraph import connected_components
 
 from initfree.certificate.baseline import Baselines, baselines
 from initfree.errors import InputError
+from initfree.pairs import VerifiedPairs
 from initfree.tracks import Array, Index, Tracks
 
+IntrinsicsKind = Literal["known", "refine", "unknown"]
 MIN_CAMERA_OBSERVATIONS = 6
 """A projective camera has 11 degrees of freedom; six observations give twelve equations."""
 
@@ -51,6 +53,12 @@ class Observations:
     """observations left out because their image sees the landmark already"""
     undistortable: int = 0
     """observations left out because the camera model maps no ray to them"""
+    intrinsics: IntrinsicsKind = "known"
+    """what the input says of its intrinsics: known, a guess to refine, or unknown (`calibrated` is False)"""
+    colour: NDArray[np.uint8] | None = None
+    """(observations, 3) of their landmarks, where the input has colours"""
+    pairs: VerifiedPairs | None = None
+    """image pairs that the input has verified already"""
 
 
 @dataclass(frozen=True)

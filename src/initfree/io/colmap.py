@@ -1,23 +1,21 @@
 """COLMAP sparse models, through pycolmap: observations in, truth in, reconstruction out."""
 
-import math
 from pathlib import Path
 
 import numpy as np
 import pycolmap
+from numpy.typing import NDArray
 
 from initfree.errors import InputError
+from initfree.io.assemble import assemble
 from initfree.model import MetricModel
-from initfree.normalization import scaled_keypoints
-from initfree.problem import Image, Observations, without_repeats
-from initfree.tracks import Array, Index
+from initfree.problem import Image, Observations
+from initfree.tracks import Index
 
 _NO_POINT = np.iinfo(np.uint64).max
 _FILES = ("cameras", "images", "points3D")
 _SMALLEST_RECORD = {"cameras": 24, "images": 73, "points3D": 51}
 """bytes of an entry in a binary file, at least"""
-_FARTHEST = 1e6
-"""calibrated units or image widths: beyond, a coordinate is no observation but a broken number"""
 
 
 def find_model(path: Path) -> Path | None:
@@ -78,73 +76,31 @@ def observations_of(reconstruction: pycolmap.Reconstruction, source: str, intrin
     """The observations of a model in memory."""
     images: list[Image] = []
     index, ids, keypoint = [], [], []
-    seen: dict[str, int] = {}
     for image_id in sorted(reconstruction.images):
         image = reconstruction.images[image_id]
-        if image.name in seen:
-            raise InputError(f"{source}: images {seen[image.name]} and {image_id} are both named {image.name!r}")
-        seen[image.name] = int(image_id)
         points = list(image.points2D)
         xy = np.array([point.xy for point in points], dtype=np.float64).reshape(-1, 2)
         point_ids = np.array([point.point3D_id for point in points], dtype=np.uint64)
         used = np.flatnonzero(point_ids != _NO_POINT)
-        bad = used[~np.isfinite(xy[used]).all(axis=1)]
-        if len(bad):
-            raise InputError(
-                f"{source}: image {image.name!r} has keypoint {bad[0]} at {xy[bad[0]].tolist()}; expected finite numbers"
-            )
         index.append(np.full(len(used), len(images)))
         ids.append(point_ids[used].astype(np.int64))
         keypoint.append(used)
         images.append(Image(image.name, int(image_id), int(image.camera_id), xy))
-    image_of = np.concatenate(index) if index else np.empty(0, dtype=np.int64)
-    landmark_id = np.concatenate(ids) if ids else np.empty(0, dtype=np.int64)
-    keypoint_of = np.concatenate(keypoint) if keypoint else np.empty(0, dtype=np.int64)
+    nothing = np.empty(0, dtype=np.int64)
+    image_of, landmark_id, keypoint_of = (np.concatenate([nothing, *parts]) for parts in (index, ids, keypoint))
     cameras = {int(camera_id): camera for camera_id, camera in reconstruction.cameras.items()}
-    _check_cameras(cameras, source)
-    first = without_repeats(image_of, landmark_id)
-    repeated = int(np.count_nonzero(~first))
-    image_of, landmark_id, keypoint_of = image_of[first], landmark_id[first], keypoint_of[first]
-    normalise = _calibrated if intrinsics_known else scaled_keypoints
-    normalised, unit = normalise(images, cameras, image_of, keypoint_of)
-    far = np.flatnonzero(np.abs(normalised).max(axis=1, initial=0.0) > _FARTHEST)
-    if len(far):
-        image, k = images[image_of[far[0]]], keypoint_of[far[0]]
-        raise InputError(
-            f"{source}: image {image.name!r} has keypoint {k} at {image.keypoints[k].tolist()}, far outside of it"
-        )
-    kept = np.flatnonzero(np.isfinite(normalised).all(axis=1))
-    if len(normalised) and not len(kept):
-        raise InputError(f"{source}: no keypoint can be undistorted with the model's intrinsics")
-    return Observations(
-        source, tuple(images), cameras, intrinsics_known,
-        image_of[kept], landmark_id[kept], keypoint_of[kept], normalised[kept], unit, repeated,
-        len(normalised) - len(kept),
+    return assemble(
+        source, images, cameras, image_of, landmark_id, keypoint_of,
+        intrinsics="known" if intrinsics_known else "unknown", colour=_colours(reconstruction, landmark_id),
     )  # fmt: skip
 
 
-def _check_cameras(cameras: dict[int, pycolmap.Camera], source: str) -> None:
-    for camera_id, camera in cameras.items():
-        if not all(math.isfinite(value) for value in camera.params) or camera.mean_focal_length() <= 0.0:
-            raise InputError(
-                f"{source}: camera {camera_id} has parameters {[float(value) for value in camera.params]}; "
-                "expected finite numbers and a positive focal length"
-            )
-
-
-def _calibrated(
-    images: list[Image], cameras: dict[int, pycolmap.Camera], image_of: Index, keypoint_of: Index
-) -> tuple[Array, Array]:
-    """Calibrated rays: distortion and intrinsics undone by pycolmap, whatever the camera model."""
-    normalised = np.empty((len(image_of), 2))
-    unit = np.empty((len(images), 2))
-    for k, image in enumerate(images):
-        camera = cameras[image.camera_id]
-        unit[k] = camera.focal_length_x, camera.focal_length_y
-        here = image_of == k
-        if here.any():
-            normalised[here] = camera.cam_from_img(image.keypoints[keypoint_of[here]])
-    return normalised, unit
+def _colours(reconstruction: pycolmap.Reconstruction, landmark_id: Index) -> NDArray[np.uint8] | None:
+    """The colour of each observation's landmark; None where the model has none."""
+    ids, which = np.unique(landmark_id, return_inverse=True)
+    points = reconstruction.points3D
+    colour = np.array([points[j].color if j in points else (0, 0, 0) for j in ids.tolist()], dtype=np.uint8).reshape(-1, 3)
+    return colour[which] if colour.any() else None
 
 
 def metric_model(reconstruction: pycolmap.Reconstruction) -> MetricModel:

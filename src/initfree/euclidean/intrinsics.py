@@ -1,0 +1,150 @@
+"""Levenberg-Marquardt over poses, landmarks and the intrinsics of any COLMAP camera model, in pixels of the images.
+
+The other Euclidean stage knows f, k1 and k2 in normalised coordinates, with derivatives by hand, and is what starts need.
+This one ends a reconstruction: residual img_from_cam(R X + t) - keypoint, the camera models pycolmap's, weak priors about
+the given intrinsics.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import get_lapack_funcs
+from scipy.spatial.transform import Rotation
+
+from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration
+from initfree.engine.losses import Cauchy
+from initfree.engine.robust_stage import RobustStage
+from initfree.errors import InputError
+from initfree.euclidean import kernels, lens_kernels
+from initfree.euclidean.lenses import Lenses, Priors, Projection
+from initfree.tracks import Array, Tracks
+
+WEAK = Priors()
+SHORT = LMConfig(max_iterations=50, tolerance=1e-6)
+"""a reconstruction that fits already needs four to twelve steps"""
+_potrf, _potrs = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class View:
+    """Cameras, with their lenses, and landmarks."""
+
+    R: Array
+    """(cameras, 3, 3), world to camera"""
+    t: Array
+    """(cameras, 3)"""
+    xyz: Array
+    """(landmarks, 3)"""
+    lenses: Lenses
+
+    def points(self, tracks: Tracks) -> Array:
+        """x = R X + t of every observation."""
+        return np.einsum("nij,nj->ni", self.R[tracks.cam], self.xyz[tracks.landmark]) + self.t[tracks.cam]
+
+
+@dataclass(frozen=True)
+class _Trial:
+    view: View
+    squared: Array
+    cost: float
+    predicted: float
+    step: float
+
+
+class IntrinsicsAdjustment(RobustStage):
+    """Minimise 1/2 sum ρ(w |r|²) + 1/2 sum ((θ - θ0)/σ)² over poses, landmarks and what moves of the lenses.
+
+    Damping as in `EuclideanAdjustment`: λ diag(J'J) for cameras and lenses, λ times the mean diagonal for a landmark.
+    """
+
+    def __init__(
+        self, tracks: Tracks, keypoints: Array, view: View, *, priors: Priors = WEAK, weight: Array | None = None
+    ) -> None:
+        """`keypoints` (observations, 2) in pixels; a `weight` of zero switches an observation off."""
+        if len(view.lenses.lens) != tracks.cameras:
+            raise InputError(f"{len(view.lenses.lens)} images have a lens; expected {tracks.cameras}")
+        self._tracks = tracks
+        self._weight = np.ones(tracks.observations) if weight is None else np.asarray(weight, dtype=np.float64)
+        self._projection = Projection(view.lenses, tracks.cam, keypoints)
+        self.view = view
+        numbers = view.lenses.numbers
+        place = 6 * tracks.cameras + np.concatenate([[0], np.cumsum(numbers)])
+        self._columns = view.lenses.lens, place[:-1], numbers
+        size = int(place[-1])
+        self._given = view.lenses.values
+        self._prior = np.zeros(size)
+        self._prior[6 * tracks.cameras :] = view.lenses.deviations(priors) ** -2.0
+        self._H = np.empty((size, size))
+        self._diagonal, self._gradient = np.empty(size), np.empty(size)
+        self._squared = self._weight * self._projection.squared_residuals(view.lenses, view.points(tracks))
+        self._linear: tuple[Array, ...] = ()
+        self._irls = self._weight
+
+    def _departure(self, lenses: Lenses) -> Array:
+        """θ - θ0 at its place in the reduced system; zero for poses."""
+        result = np.zeros(len(self._prior))
+        result[6 * self._tracks.cameras :] = lenses.values - self._given
+        return result
+
+    def _cost(self, view: View, squared: Array) -> float:
+        return self._loss.total(squared) + 0.5 * float(self._prior @ self._departure(view.lenses) ** 2)
+
+    def linearise(self) -> float:
+        x = self.view.points(self._tracks)
+        self._linear = x, *self._projection.linearised(self.view.lenses, x)
+        self._irls = self._weight
+        if isinstance(self._loss, Cauchy):
+            self._irls = self._weight * self._loss.weights(self._squared)
+        return self._cost(self.view, self._squared)
+
+    def attempt(self, damping: float) -> _Trial | None:
+        t, view = self._tracks, self.view
+        model = (t.ptr, t.cam, *self._columns, view.R, *self._linear, self._irls, damping)
+        gain = lens_kernels.assemble(*model, self._H, self._diagonal, self._gradient)
+        gradient = self._gradient + self._prior * self._departure(view.lenses)
+        diagonal = self._diagonal + self._prior
+        shift = damping * np.where(diagonal > 0.0, diagonal, 1.0)
+        self._H.flat[:: len(shift) + 1] += shift + self._prior
+        factor, info = _potrf(self._H.T, lower=0, clean=0, overwrite_a=1)
+        if info != 0:
+            return None
+        step, info = _potrs(factor, -gradient, lower=0)
+        if info != 0 or not np.all(np.isfinite(step)):
+            return None
+        poses = step[: 6 * t.cameras].reshape(-1, 6)
+        lenses = view.lenses.at(view.lenses.values + step[6 * t.cameras :])
+        if any(min(camera.focal_length_x, camera.focal_length_y) <= 0.0 for camera in lenses.cameras):
+            return None
+        turn = Rotation.from_rotvec(poses[:, :3]).as_matrix()
+        moved = View(turn @ view.R, (turn @ view.t[:, :, None])[:, :, 0] + poses[:, 3:], np.empty_like(view.xyz), lenses)
+        damped = lens_kernels.back_substitute(*model, step, view.xyz, moved.xyz)
+        kernels.stay_in_front(t.ptr, t.cam, self._weight, moved.R, moved.t, view.xyz, moved.xyz)
+        predicted = 0.5 * float(shift @ step**2 - gradient @ step) + gain + damped
+        squared = self._weight * self._projection.squared_residuals(lenses, moved.points(t))
+        return _Trial(moved, squared, self._cost(moved, squared), predicted, float(np.linalg.norm(step)))
+
+    def accept(self, trial: _Trial) -> None:
+        self.view, self._squared = trial.view, trial.squared
+
+    @property
+    def squared_residuals(self) -> Array:
+        """|r|² of every observation in pixels², without loss and weight."""
+        return self._projection.squared_residuals(self.view.lenses, self.view.points(self._tracks))
+
+
+def refine(
+    tracks: Tracks,
+    keypoints: Array,
+    view: View,
+    *,
+    scales: Sequence[float] = (4.0,),
+    priors: Priors = WEAK,
+    weight: Array | None = None,
+    limits: LMConfig = SHORT,
+    on_iteration: OnIteration | None = None,
+) -> tuple[IntrinsicsAdjustment, Convergence]:
+    """Adjust under Cauchy losses of `scales` pixels in turn; the stage, whose `view` is the result, and the history."""
+    own = replace(view, **{name: np.array(getattr(view, name), dtype=np.float64, order="C") for name in ("R", "t", "xyz")})
+    stage = IntrinsicsAdjustment(tracks, keypoints, own, priors=priors, weight=weight)
+    return stage, stage.minimise_graduated(limits, scales, on_iteration)

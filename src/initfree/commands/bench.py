@@ -1,20 +1,20 @@
 """`initfree bench`: the sweep, how far it is, and what came out."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 from rich.console import Console
 from rich.table import Table
 
-from initfree.commands.report import report
+from initfree.commands.options import OptionalOutput, Output
 from initfree.errors import InputError
 
 
 def run(
     config: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PRESET_OR_CONFIG.toml")],
     /,
-    output: Path,
+    output: Output,
     scheduler: str | None = None,
     workers: int | None = None,
     data: Path | None = None,
@@ -72,7 +72,7 @@ def export(
     directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")],
     /,
     format: Literal["csv", "latex"] = "csv",
-    output: Path | None = None,
+    output: OptionalOutput = None,
 ) -> int:
     """Write a sweep's rows and their summary as files for other programs.
 
@@ -98,12 +98,3 @@ def export(
     names = "rows.csv and summary.csv" if format == "csv" else "summary.tex"
     Console(highlight=False, markup=False).print(f"written: {names} in {output}", soft_wrap=True)
     return 0
-
-
-COMMANDS: dict[str, Any] = {"run": run, "status": status, "report": report, "export": export}
-"""sub-commands of `initfree bench`, by name"""
-
-
-def bench() -> int:
-    """Many runs on generated and real data: run a sweep, look at it, export it (`initfree bench --help`)."""
-    raise InputError(f"what of bench? Expected one of {', '.join(COMMANDS)}")

@@ -1,51 +1,143 @@
 """The command `initfree`: a thin layer over the public functions.
 
-Exit codes: 0 reconstruction accepted, 3 finished but not accepted, 2 bad input or usage, 1 our fault.
+Exit codes: 0 reconstruction accepted, 3 finished but not accepted, 2 bad input or usage, 1 our fault, 130 interrupted
+(Ctrl-C), 143 terminated (SIGTERM).
+
+Names and summaries stand in a table here and a command's module is imported when the command is chosen: `initfree --help`
+needs none of Numba, SciPy and pycolmap.
 """
 
+import os
+import signal
 import sys
+from typing import Any, NoReturn
 
-_INTERRUPTED = 130
-
-
-def _commands() -> dict:
-    from initfree.commands import bench
-    from initfree.commands.blender import blender
-    from initfree.commands.evaluate import evaluate
-    from initfree.commands.generate import generate
-    from initfree.commands.solve import solve
-
-    return {"solve": solve, "evaluate": evaluate, "generate": generate, "blender": blender, "bench": bench.bench}
+COMMANDS = {
+    "solve": ("initfree.commands.solve:solve", "reconstruct cameras and landmarks from image observations alone"),
+    "evaluate": ("initfree.commands.evaluate:evaluate", "compare a reconstruction with the truth"),
+    "generate": ("initfree.commands.generate:generate", "make a problem with exact ground truth"),
+    "bench": ("", "many runs on generated and real data: run a sweep, look at it, export it"),
+    "blender": ("initfree.commands.blender:blender", "set up Blender for rendering, optional"),
+}
+"""command: where its function is (empty: it has commands of its own), what it does"""
+BENCH = {
+    "run": ("initfree.commands.bench:run", "run a sweep, or what is missing of it"),
+    "status": ("initfree.commands.bench:status", "say how far a sweep is"),
+    "report": ("initfree.commands.report:report", "write the report on a sweep: a page, tables"),
+    "export": ("initfree.commands.bench:export", "write a sweep's rows and summary for other programs"),
+}
+"""the commands of `initfree bench`"""
+_ABOUT = "Bundle adjustment that starts from nothing: from image observations alone to a 3D reconstruction."
+_INTERRUPTED = 128 + signal.SIGINT
+_SIMILAR = 0.5
+"""of difflib: how much of a mistyped command must agree with one that exists"""
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run one sub-command; each is a function whose return value is the exit code."""
+    """Run one command; each is a function whose return value is the exit code."""
+    # Nothing was written yet and nothing needs to be put away: an interrupt while libraries load just ends.
+    before = {s: signal.signal(s, _end_at_once) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
-        # Imported here, so that an interrupt while they load ends as quietly as any other.
-        import tyro
-
-        from initfree.commands import bench
-        from initfree.errors import InputError
-    except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
-    arguments = sys.argv[1:] if arguments is None else arguments
-    try:
-        if arguments[:1] == ["bench"]:
-            code = tyro.extras.subcommand_cli_from_dict(
-                bench.COMMANDS, prog="initfree bench", description=bench.bench.__doc__, args=arguments[1:]
-            )
-        else:
-            code = tyro.extras.subcommand_cli_from_dict(
-                _commands(),
-                prog="initfree",
-                description="Bundle adjustment that starts from nothing: from image observations alone to a "
-                "metric 3D reconstruction.",
-                args=arguments,
-            )
-    except InputError as error:
-        print(f"initfree: error: {error}", file=sys.stderr)
-        code = 2
+        code = _main(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:
         print("initfree: interrupted", file=sys.stderr)
         code = _INTERRUPTED
+    except BrokenPipeError:
+        # `initfree ... | head` has read enough; what is left in the buffer must not complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 128 + signal.SIGPIPE
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     sys.exit(code)
+
+
+def _main(arguments: list[str]) -> int:
+    prog, commands = "initfree", COMMANDS
+    while True:
+        chosen = arguments[0] if arguments else None
+        if chosen in (None, "-h", "--help"):
+            print(_help(prog, commands))
+            return 0 if arguments else 2
+        if prog == "initfree" and chosen in ("-V", "--version"):
+            from initfree import __version__
+
+            print(f"initfree {__version__}")
+            return 0
+        if chosen not in commands:
+            return _fail(_unknown(prog, str(chosen), commands))
+        place, prog, arguments = commands[chosen][0], f"{prog} {chosen}", arguments[1:]
+        if place:
+            return _run(place, prog, arguments)
+        commands = BENCH
+
+
+def _help(prog: str, commands: dict[str, tuple[str, str]]) -> str:
+    about = _ABOUT if commands is COMMANDS else f"{COMMANDS['bench'][1].capitalize()}."
+    width = max(map(len, commands))
+    lines = [f"usage: {prog} COMMAND [...]", "", about, "", "commands:"]
+    lines += [f"  {name:<{width}}  {summary}" for name, (_, summary) in commands.items()]
+    lines += ["", f"`{prog} COMMAND --help` tells the options of a command."]
+    if commands is COMMANDS:
+        lines[-1] += " `initfree --version` tells the version."
+    return "\n".join(lines)
+
+
+def _unknown(prog: str, name: str, commands: dict[str, tuple[str, str]]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, commands, n=1, cutoff=_SIMILAR)
+    hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(commands)}"
+    return f"{name!r} is no command of `{prog}`; {hint}"
+
+
+def _run(place: str, prog: str, arguments: list[str]) -> int:
+    """The function at `place` ("module:function") with these arguments."""
+    from initfree.commands.extras import missing_extra
+    from initfree.errors import InputError
+
+    try:
+        function = _load(place)
+        import tyro
+
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, _terminate)
+        return tyro.cli(function, prog=prog, args=arguments)
+    except InputError as error:
+        return _fail(str(error))
+    except ImportError as error:
+        told = missing_extra(error, prog)
+        if told is None:
+            raise
+        return _fail(told)
+
+
+def _load(place: str) -> Any:
+    from importlib import import_module
+
+    module, name = place.split(":")
+    # pycolmap answers SIGTERM with a stack trace from the moment it is imported: import it before our own handler is set,
+    # and let a signal that comes meanwhile wait for that handler.
+    waiting = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, waiting)
+    try:
+        import pycolmap  # noqa: F401
+
+        signal.signal(signal.SIGTERM, _end_at_once)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, waiting)
+    return getattr(import_module(module), name)
+
+
+def _fail(message: str) -> int:
+    print(f"initfree: error: {message}", file=sys.stderr)
+    return 2
+
+
+def _end_at_once(number: int, _: object) -> NoReturn:
+    os._exit(128 + number)
+
+
+def _terminate(number: int, _: object) -> NoReturn:
+    """As an exception, so that a folder that is being written is removed on the way out."""
+    sys.exit(128 + number)

@@ -1,19 +1,19 @@
 """`initfree generate`: a dataset from a preset or a TOML file."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 from rich.console import Console
 from rich.table import Table
 
+from initfree.commands.options import OptionalOutput
 from initfree.errors import InputError
 
 
 def generate(
     config: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="NAME_OR_CONFIG.toml")] = None,
     /,
-    output: Path | None = None,
+    output: OptionalOutput = None,
     seed: int = 0,
     noise: float | None = None,
     outliers: float | None = None,

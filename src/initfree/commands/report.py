@@ -6,11 +6,13 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from initfree.commands.options import OptionalOutput
+
 
 def report(
     directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")],
     /,
-    output: Path | None = None,
+    output: OptionalOutput = None,
     markdown: Path | None = None,
 ) -> int:
     """Write the report on a sweep: one self-contained page, and every table as CSV and LaTeX.

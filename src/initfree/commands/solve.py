@@ -9,6 +9,7 @@ from rich.console import Console
 
 from initfree.auto.strategy import solve_auto
 from initfree.commands.display import StageProgress, print_metrics, print_result
+from initfree.commands.options import Output
 from initfree.config import SolveConfig
 from initfree.errors import InputError
 from initfree.io.colmap import find_model
@@ -33,7 +34,7 @@ def _refuse_to_overwrite(output: Path, read: Path) -> None:
 def solve(
     input: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="INPUT")],
     /,
-    output: Path,
+    output: Output,
     config: tyro.conf.OmitArgPrefixes[SolveConfig],
     strategy: Strategy = "auto",
     min_obs: int = 3,

@@ -1,0 +1,26 @@
+"""What to install for the parts of the program that are optional."""
+
+_MODULES = {
+    "generate": ("pydantic", "pydantic_core", "embreex", "trimesh", "matplotlib", "PIL", "OpenEXR"),
+    "bench": ("dask", "distributed", "filelock", "pyarrow", "pandas", "plotly", "jinja2"),
+}
+"""extra: the modules that its packages bring"""
+
+
+def extra_of(module: str) -> str | None:
+    """The extra that brings a module, "matplotlib.pyplot" as "matplotlib"; None where no extra does."""
+    root = module.partition(".")[0]
+    return next((extra for extra, modules in _MODULES.items() if root in modules), None)
+
+
+def missing_extra(error: ImportError, prog: str) -> str | None:
+    """One sentence on what to install; None where the module that is missing belongs to no extra."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ModuleNotFoundError):
+        cause = cause.__cause__
+    extra = extra_of(cause.name or "") if cause is not None else None
+    if cause is None or extra is None:
+        return None
+    # All of bench's packages and those of generate, which it stands on, come with one install.
+    extra = "bench" if " bench" in prog else extra
+    return f"`{prog}` needs the package {cause.name}, which is not installed; expected: pip install 'initfree[{extra}]'"

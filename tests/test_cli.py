@@ -1,0 +1,137 @@
+"""The command `initfree` itself: quick help, suggestions, missing extras, and a quiet end."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import initfree
+from initfree.commands.cli import BENCH, COMMANDS, _load, main
+from initfree.commands.extras import extra_of
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    return int(stop.value.code or 0)
+
+
+def python(*arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def test_help_and_version_load_no_library():
+    program = (
+        "import sys\nfrom initfree.commands.cli import main\n"
+        "try:\n    main([{!r}])\nexcept SystemExit as stop:\n    assert not stop.code\n"
+        "heavy = {{'numpy', 'numba', 'scipy', 'pycolmap', 'tyro', 'rich'}} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    for flag, word in (("--help", "solve"), ("--version", initfree.__version__)):
+        process = python("-c", program.format(flag))
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+        assert word in out
+
+
+@pytest.mark.parametrize("table", [COMMANDS, BENCH])
+def test_every_command_of_the_table_is_there(table):
+    for place, summary in table.values():
+        assert summary
+        if place:
+            assert callable(_load(place))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["slove"], "'solve'"),
+        (["bench", "stat"], "'status'"),
+        (["zzz"], "expected one of"),
+        (["bench", "--what"], "no command"),
+    ],
+)
+def test_mistyped_commands(arguments, word, capsys):
+    assert run(*arguments) == 2
+    out, err = capsys.readouterr()
+    assert word in err
+    assert err.count("\n") == 1
+    assert out == ""
+
+
+def test_no_command_shows_the_help(capsys):
+    assert run() == 2
+    assert "usage" in capsys.readouterr().out
+
+
+def test_public_names_are_loaded_when_used():
+    assert set(initfree.__all__) <= set(dir(initfree))
+    for name in initfree.__all__:
+        assert getattr(initfree, name).__name__ == name
+    with pytest.raises(AttributeError, match="nothing_of_this_name"):
+        _ = initfree.nothing_of_this_name
+
+
+def test_compression_works_whatever_is_loaded_first():
+    """pycolmap before Python's zlib aborts the process on the first compression."""
+    process = python("-c", "import initfree, pycolmap, zlib; c = zlib.compressobj(); c.compress(b'a' * 999); c.flush()")
+    assert process.wait(timeout=60) == 0
+
+
+def test_every_optional_package_has_an_extra():
+    modules = {"pillow": "PIL"}
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for extra in ("generate", "bench"):
+        for requirement in extras[extra]:
+            package = requirement.partition(">")[0]
+            if not package.startswith("initfree["):
+                assert extra_of(modules.get(package, package)) == extra
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "extra"),
+    [
+        ("pydantic", ["generate", "set1", "-o", "out"], "generate"),
+        ("embreex", ["generate", "set1", "-o", "out"], "generate"),
+        ("matplotlib", ["generate", "set1", "-o", "out"], "generate"),
+        ("pandas", ["bench", "status", "out"], "bench"),
+        ("pydantic", ["bench", "run", "smoke", "-o", "out"], "bench"),
+        ("plotly", ["bench", "report", "out"], "bench"),
+        ("pydantic", ["blender", "status"], "generate"),
+    ],
+)
+def test_missing_extras_are_named(module, arguments, extra, tmp_path):
+    """In a process of its own, where the module cannot be imported."""
+    program = f"import sys; sys.modules[{module!r}] = None\nfrom initfree.commands.cli import main\nmain({arguments!r})"
+    process = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert process.returncode == 2, process.stderr
+    assert f"initfree[{extra}]" in process.stderr
+    assert process.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("delay", [0.1, 0.25, 0.5])
+def test_a_signal_while_libraries_load_ends_quietly(number, delay):
+    """From the moment the program itself runs; the interpreter's own start is not ours."""
+    program = "print(flush=True)\nfrom initfree.commands.cli import main\nmain(['solve', 'missing', '-o', 'out', '--help'])"
+    process = python("-c", program)
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(delay)
+    os.kill(process.pid, number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode in (0, 128 + number)
+    assert "Traceback" not in err
+    assert "stack trace" not in err

@@ -1,0 +1,201 @@
+"""Is it determined? How far another reconstruction that fits as well may be from this one, and which images would move.
+
+Two groups of cameras that are joined by landmarks at one place or along a pole fit perfectly however they are turned about
+it; every share and every residual is that of a true reconstruction. What tells is the covariance (`uncertainty`): drawn from
+it are reconstructions that the noise could as well have led to, and their distance from this one is what the metrics of the
+paper will say about its own distance from the truth.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.spatial.transform import Rotation
+
+from initfree.certificate.uncertainty import DENSE, CameraSystem
+from initfree.metrics import auc, global_rotation, rotation_errors, translation_errors
+from initfree.tracks import Array
+
+LEAST_NOISE = 0.3
+"""pixels: no keypoint is better, however well it fits"""
+DRAWN = 24
+DRAWN_LARGE = 6
+"""reconstructions drawn; each of a problem that is not inverted densely costs a pass over all observations"""
+COMPARED = 40
+"""cameras, evenly taken, whose pairs are compared"""
+_APART = 0.05
+"""of the median distance between two cameras: closer ones have no direction that could be compared"""
+_RIGID = 0.6
+"""share of a mode that two rigid groups explain; less is called bending"""
+_NOTABLE_TURN, _NOTABLE = 0.5, 0.01
+"""degrees, shares: smaller motions are not worth a word"""
+_ROUNDS = 10
+_SPOT, _THIN = 0.1, 0.2
+"""largest deviation of landmarks at a spot, in extents; second over first of landmarks along a line"""
+
+
+@dataclass(frozen=True)
+class WeakestMode:
+    """The direction in which the cameras are least certain: one group of images against the others, at one deviation."""
+
+    smaller: NDArray[np.bool_]
+    """(cameras,): the smaller group"""
+    turn: float
+    """degrees by which the groups turn against each other"""
+    shift: float
+    """share of the extent by which they move against each other, root mean square over the smaller group's centres"""
+    stretch: float
+    """share by which one grows against the other"""
+    rigid: float
+    """share of the mode that is two groups moving as rigid things"""
+    joining: int
+    """landmarks that both groups see and that fit"""
+    shape: str
+    """where these are: "at a spot", "along a line", or nothing special"""
+
+    def sentence(self, names: tuple[str, ...]) -> str:
+        """In plain words."""
+        few, many = (_listed(names, group) for group in (self.smaller, ~self.smaller))
+        held = f"{self.joining} landmarks {self.shape}".rstrip()
+        ways = [
+            f"turn against each other by {self.turn:.2g} degrees" if self.turn >= _NOTABLE_TURN else "",
+            f"move against each other by {self.shift:.0%} of the scene's extent" if self.shift >= _NOTABLE else "",
+            f"differ in scale by {self.stretch:.0%}" if self.stretch >= _NOTABLE else "",
+        ]
+        how = ", ".join(way for way in ways if way) or f"move against each other by {self.shift:.2g} of the scene's extent"
+        bent = "" if self.rigid >= _RIGID else ", both bent"
+        return f"{few} and {many} are joined by {held}; they can {how}{bent} (one standard deviation)"
+
+
+@dataclass(frozen=True)
+class Determination:
+    """How close to this reconstruction those are that fit as well: all but a few of those drawn are at least as close."""
+
+    rotation_auc20: float
+    translation_auc20: float
+    drift: float
+    """share of the extent: root mean square over cameras by which centres move"""
+    system: CameraSystem
+    noise: float
+
+    @cached_property
+    def weakest(self) -> WeakestMode:
+        return weakest_mode(self.system, self.noise)
+
+
+def determination(system: CameraSystem, least_noise: float = LEAST_NOISE, seed: int = 0) -> Determination:
+    """Draw reconstructions from the covariance and compare each with this one; the second worst of each figure counts."""
+    noise = max(system.noise, least_noise)
+    moved = noise * _drawn(system, np.random.default_rng(seed))[system.parameters.column]
+    some = np.unique(np.linspace(0, system.tracks.cameras - 1, COMPARED).astype(np.int64))
+    R, centres = system.cameras[0], system.centres
+    i, j = np.triu_indices(len(some), 1)
+    distance = np.linalg.norm(centres[some[i]] - centres[some[j]], axis=1)
+    apart = distance > _APART * np.median(distance)
+    figures = []
+    for step in np.moveaxis(moved, 2, 0):
+        shift = -np.einsum("nji,nj->ni", R, step[:, 3:6])
+        turned = Rotation.from_rotvec(step[some, :3]).as_matrix() @ R[some]
+        direction = translation_errors((centres + shift)[some], centres[some], global_rotation(turned, R[some]))
+        drift = float(np.sqrt(np.mean(np.sum(shift**2, axis=1))))
+        figures.append((auc(rotation_errors(turned, R[some]), 20), auc(direction[apart], 20), -drift))
+    rotation, translation, drift = np.sort(figures, axis=0)[1]
+    return Determination(float(rotation), float(translation), -float(drift), system, noise)
+
+
+def _drawn(system: CameraSystem, rng: np.random.Generator) -> Array:
+    """(unknowns, drawn) with covariance S⁺: from the Cholesky factor, S = LL', by L'^-1 z; else by moving the observations.
+
+    Observations moved by unit noise change the reduced gradient by a vector of covariance S, the solution by S⁺ times that.
+    """
+    if system.size <= DENSE:
+        x = solve_triangular(system.factor, rng.standard_normal((system.size, DRAWN)), lower=True, trans=1)
+        return x - system.gauge @ (system.gauge.T @ x)
+    moved = [system.response(rng.standard_normal(system.image[0].shape)) for _ in range(DRAWN_LARGE)]
+    return np.column_stack(moved)
+
+
+def weakest_mode(system: CameraSystem, noise: float) -> WeakestMode:
+    """The largest eigenvector of the poses' covariance, read as two groups of cameras that move against each other."""
+    poses = system.parameters.column[:, :6].ravel()
+
+    def covariance(x: Array) -> Array:
+        b = np.zeros(system.size)
+        b[poses] = x.ravel()
+        return system.solve(b)[poses]
+
+    operator = LinearOperator((len(poses), len(poses)), matvec=covariance, dtype=np.float64)  # pyright: ignore[reportCallIssue]
+    start = np.random.default_rng(0).standard_normal(len(poses))
+    values, vectors = eigsh(operator, k=1, v0=start, tol=1e-3)
+    step = noise * float(np.sqrt(max(values[-1], 0.0))) * vectors[:, -1].reshape(-1, 6)
+    R, centres = system.cameras[0], system.centres
+    # A camera that turns with the world by q has ω = -R q, one that moves with it by d has γ = -R d.
+    field = np.column_stack([-np.einsum("nji,nj->ni", R, part) for part in (step[:, :3], step[:, 3:])])
+    second, motions = _two_groups(field, centres)
+    left = np.where(second[:, None], *(field - _rigid_field(motion, centres) for motion in motions[::-1]))
+    smaller = second if 2 * np.count_nonzero(second) <= len(second) else ~second
+    relative = motions[1] - motions[0]
+    moved = _rigid_field(relative, centres[smaller])[:, 3:]
+    joining, shape = _joint(system, smaller)
+    return WeakestMode(
+        smaller,
+        turn=float(np.degrees(np.linalg.norm(relative[:3]))),
+        shift=float(np.sqrt(np.mean(np.sum(moved**2, axis=1)))),
+        stretch=abs(float(relative[6])),
+        rigid=1.0 - float(np.sum(left**2) / max(np.sum(field**2), 1e-300)),
+        joining=joining,
+        shape=shape,
+    )
+
+
+def _rigid_field(motion: Array, centres: Array) -> Array:
+    """(cameras, 6): how cameras turn and move with a world that goes X -> X + q × X + d + s X, motion (q, d, s)."""
+    q, d, s = motion[:3], motion[3:6], motion[6]
+    return np.column_stack([np.broadcast_to(q, centres.shape), np.cross(q, centres) + d + s * centres])
+
+
+def _motion(field: Array, centres: Array) -> Array:
+    """The motion (q, d, s) of the world that explains a field best, in the sense of least squares."""
+    columns = [_rigid_field(unit, centres).ravel() for unit in np.eye(7)]
+    return np.linalg.lstsq(np.column_stack(columns), field.ravel(), rcond=None)[0]
+
+
+def _two_groups(field: Array, centres: Array) -> tuple[NDArray[np.bool_], list[Array]]:
+    """Cameras in two groups, each of which moves as one thing as far as that goes, and the motions of both.
+
+    From the signs along the field's principal direction, cameras go over to the motion that explains them better.
+    """
+    centred = field - field.mean(axis=0)
+    second = centred @ np.linalg.svd(centred, full_matrices=False)[2][0] > 0.0
+    motions = [_motion(field[group], centres[group]) for group in (~second, second)]
+    for _ in range(_ROUNDS):
+        first, other = (np.sum((field - _rigid_field(motion, centres)) ** 2, axis=1) for motion in motions)
+        better = other < first
+        if better.all() or not better.any() or np.array_equal(better, second):
+            break
+        second = better
+        motions = [_motion(field[group], centres[group]) for group in (~second, second)]
+    return second, motions
+
+
+def _joint(system: CameraSystem, group: NDArray[np.bool_]) -> tuple[int, str]:
+    """How many landmarks fit in both groups, and where they lie."""
+    t, counted = system.tracks, system.weight > 0.0
+    inside, outside = (
+        np.bincount(t.landmark[counted & chosen[t.cam]], minlength=t.landmarks) > 0 for chosen in (group, ~group)
+    )
+    shared = system.xyz[inside & outside]
+    if len(shared) < 3:
+        return len(shared), ""
+    deviations = np.linalg.svd(shared - np.median(shared, axis=0), compute_uv=False) / len(shared) ** 0.5
+    if deviations[0] < _SPOT:
+        return len(shared), "at a spot"
+    return len(shared), "along a line" if deviations[1] < _THIN * deviations[0] else ""
+
+
+def _listed(names: tuple[str, ...], group: NDArray[np.bool_]) -> str:
+    chosen = [names[k] for k in np.flatnonzero(group)]
+    return f"image {chosen[0]}" if len(chosen) == 1 else f"{len(chosen)} images ({chosen[0]} ... {chosen[-1]})"

@@ -1,0 +1,289 @@
+"""How certain is it? The covariance of cameras and landmarks at the optimum, free of the gauge.
+
+Near the optimum the errors of an adjustment are normal, with the inverse of its normal equations times the noise's variance
+as covariance (Triggs and others 2000, section 9). With the landmarks eliminated, the cameras' part of it is the inverse of
+the reduced camera system, whose block (i, k) is
+
+    S_ik = Σ_j ( δ_ik J_i'J_i - J_i'B_i V_j^-1 B_k'J_k ),      V_j = Σ_i B_i'B_i.
+
+S is singular along the seven similarities of the world: no image tells where it lies, how it is turned, how large it is. The
+pseudo-inverse leaves out just these (inner constraints): a deviation is that from the reconstruction moved as a whole to
+where its cameras fit best, and no other choice of a gauge has a smaller trace.
+
+A camera moves by (ω, γ, log f, k1, k2): ω turns it about its own centre and γ moves the centre, in its own frame and in
+units of the scene's extent, so that all numbers are radians and shares and can be compared.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import get_lapack_funcs
+from scipy.sparse import coo_array, csc_array
+from scipy.sparse.linalg import splu
+
+from initfree.euclidean import kernels
+from initfree.euclidean.state import POSES_ONLY, FreeIntrinsics, Parameters
+from initfree.tracks import Array, Index, Tracks
+
+GAUGE = 7
+DENSE = 3000
+"""unknowns of the cameras (500 poses) up to which their system is inverted as a dense matrix"""
+_LEAST_STIFFNESS = 1e-13
+"""of a number's diagonal entry: what rounding leaves of a direction that nothing holds; it keeps the system definite"""
+_COLUMNS = 120
+"""right-hand sides of a sparse factorisation at a time"""
+_potrf, _potri, _potrs = get_lapack_funcs(("potrf", "potri", "potrs"), dtype=np.float64)
+
+Cameras = tuple[Array, Array, Array, Array]
+"""R (cameras, 3, 3), t (cameras, 3), focal (cameras,), radial (cameras, 2)"""
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """Standard deviations, one sigma, of every camera against the reconstruction as a whole."""
+
+    rotation: Array
+    """(cameras,) degrees: root of the trace of its rotation vector's covariance"""
+    centre: Array
+    """(cameras,) shares of the scene's extent: the same of its centre"""
+    focal: Array
+    """(cameras,) shares of its focal length; zero where that is known"""
+    noise: float
+    """pixels: standard deviation of a coordinate of an observation, from the residuals"""
+    extent: float
+    """of the scene, see `scene_extent`"""
+
+
+def scene_extent(xyz: Array, centres: Array) -> tuple[Array, float]:
+    """The middle of the landmarks, and the median distance of landmarks or of cameras from theirs, whichever is larger.
+
+    Medians do not ask how far the farthest are; a small thing seen from afar is as large as the ring around it.
+    """
+    middles = [np.median(points, axis=0) for points in (xyz, centres)]
+    spreads = [np.median(np.linalg.norm(p - q, axis=1)) for p, q in zip((xyz, centres), middles, strict=True)]
+    return middles[0], max(float(max(spreads)), 1e-300)
+
+
+@dataclass(frozen=True)
+class CameraSystem:
+    """S at the optimum, over the observations that agree, with what it takes to invert it."""
+
+    tracks: Tracks
+    weight: Array
+    """(observations,): one where an observation counts, else zero"""
+    cameras: Cameras
+    """in a world whose origin is the scene's middle and whose unit is its extent"""
+    xyz: Array
+    image: tuple[Array, Array, bool]
+    """m, unit and cheirality of `euclidean.kernels`"""
+    parameters: Parameters
+    pairs: Index
+    """(pairs, 2): cameras that share landmarks, the later one first"""
+    pair: Index
+    """(cameras, cameras): row of `pairs`, by the later camera first"""
+    blocks: Array
+    """(pairs, slots, slots)"""
+    gradient: Array
+    """(cameras, slots), reduced; zero at the optimum of these observations alone"""
+    noise: float
+    """pixels: (Σ |r|² / redundancy)^½"""
+    redundancy: int
+    """equations beyond the unknowns"""
+    extent: float
+
+    @property
+    def size(self) -> int:
+        return self.parameters.size
+
+    @property
+    def centres(self) -> Array:
+        """(cameras, 3), in units of the extent."""
+        R, t, _, _ = self.cameras
+        return -np.einsum("nji,nj->ni", R, t)
+
+    @cached_property
+    def gauge(self) -> Array:
+        """(unknowns, 7), orthonormal: how the cameras move with the world.
+
+        X -> X + q × X + d + s X takes a centre c to c + q × c + d + s c, and turns the camera by ω = -R q; γ = -R δc.
+        """
+        R, t, _, _ = self.cameras
+        centres = self.centres
+        basis = np.zeros((self.size, GAUGE))
+        turn, move = self.parameters.column[:, :3], self.parameters.column[:, 3:6]
+        for axis in range(3):
+            basis[turn, axis] = -R[:, :, axis]
+            basis[move, axis] = -np.einsum("nij,nj->ni", R, np.cross(np.eye(3)[axis], centres))
+            basis[move, 3 + axis] = -R[:, :, axis]
+        basis[move, 6] = t
+        return np.linalg.qr(basis)[0]
+
+    @cached_property
+    def matrix(self) -> csc_array:
+        """S as a sparse matrix, with priors and what keeps it definite, but not along the gauge."""
+        column, shape = self.parameters.column, self.blocks.shape
+        row = np.broadcast_to(column[self.pairs[:, 0]][:, :, None], shape)
+        col = np.broadcast_to(column[self.pairs[:, 1]][:, None, :], shape)
+        other = np.broadcast_to((self.pairs[:, 0] != self.pairs[:, 1])[:, None, None], shape)
+        values = np.concatenate([self.blocks.ravel(), self.blocks[other]])
+        places = np.concatenate([row.ravel(), col[other]]), np.concatenate([col.ravel(), row[other]])
+        S = coo_array((values, places), shape=(self.size, self.size)).tocsc()
+        return csc_array(S + _diagonal(self._stiffened(S.diagonal())))
+
+    @cached_property
+    def dense(self) -> Array:
+        """The same as a dense matrix."""
+        S = np.empty((self.size, self.size))
+        kernels.scatter(self.pairs, self.parameters.column, self.blocks, S)
+        S.flat[:: self.size + 1] += self._stiffened(np.diagonal(S))
+        return S
+
+    def _stiffened(self, diagonal: Array) -> Array:
+        """Priors, and a little more where a direction may have nothing."""
+        return self.parameters.prior + _LEAST_STIFFNESS * np.where(diagonal > 0.0, diagonal, self._level)
+
+    @cached_property
+    def _level(self) -> float:
+        """A middling diagonal entry of S."""
+        own = self.pairs[:, 0] == self.pairs[:, 1]
+        return max(float(np.median(np.einsum("nss->ns", self.blocks[own])[:, :6])), 1e-300)
+
+    @cached_property
+    def factor(self) -> Array:
+        """Cholesky factor of S + level GG', whose inverse is S⁺ + GG'/level."""
+        held = self.dense + self._level * (self.gauge @ self.gauge.T)
+        factor, info = _potrf(held.T, lower=1, clean=0, overwrite_a=1)
+        if info != 0:
+            raise np.linalg.LinAlgError("the reduced camera system is not positive definite")
+        return factor
+
+    @cached_property
+    def inverse(self) -> Array:
+        """S⁺, dense."""
+        lower, _ = _potri(self.factor, lower=1)
+        lower = np.tril(lower)
+        return lower + np.tril(lower, -1).T - self.gauge @ self.gauge.T / self._level
+
+    @cached_property
+    def solve(self) -> Callable[[Array], Array]:
+        """b -> S⁺ b for columns b, by a dense or a sparse factorisation.
+
+        With any E of rank seven that holds the gauge, (S + E) x = b has E x = 0, hence S x = b, for every b with no part
+        along the gauge; the part of x along it is then taken away. Dense: E = GG'. Sparse: the first camera's pose is held,
+        and the one number that changes most where the world grows about it.
+        """
+
+        def free(b: Array) -> Array:
+            return b - self.gauge @ (self.gauge.T @ b)
+
+        if self.size <= DENSE:
+            return lambda b: free(_potrs(self.factor, free(b), lower=1)[0])
+        held = self.parameters.column[0, :6]
+        growing = self.gauge @ np.linalg.svd(self.gauge[held])[2][6]
+        pins = np.zeros(self.size)
+        pins[[*held, int(np.argmax(np.abs(growing)))]] = self._level
+        options = {"SymmetricMode": True}
+        factor = splu(self.matrix + _diagonal(pins), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+        return lambda b: free(factor.solve(free(b)))
+
+    def response(self, noise: Array) -> Array:
+        """How the cameras' optimum moves where observations move by `noise` pixels, (observations, 2): -S⁺ gradient."""
+        t, (m, unit, cheirality) = self.tracks, self.image
+        gradient, unused = np.empty_like(self.gradient), np.empty_like(self.gradient)
+        kernels.assemble(
+            t.ptr, t.cam, self.pair, self.parameters.slots, self.cameras, self.xyz, (m + noise / unit, unit, cheirality),
+            self.weight, 0.0, np.empty_like(self.blocks), unused, gradient,
+        )  # fmt: skip
+        return self.solve(self.parameters.fold(self.gradient - gradient))
+
+    def covariances(self) -> Array:
+        """(cameras, slots, slots): the cameras' own blocks of S⁺ σ²."""
+        column = self.parameters.column
+        if self.size <= DENSE:
+            return self.noise**2 * self.inverse[column[:, :, None], column[:, None, :]]
+        width = column.shape[1]
+        result = np.empty((len(column), width, width))
+        for some in np.array_split(np.arange(len(column)), -(-column.size // _COLUMNS)):
+            unit = np.zeros((self.size, len(some) * width))
+            unit[column[some].ravel(), np.arange(unit.shape[1])] = 1.0
+            found = self.solve(unit).reshape(self.size, len(some), width)
+            result[some] = found[column[some], np.arange(len(some))[:, None], :]
+        return self.noise**2 * result
+
+    def uncertainty(self) -> Uncertainty:
+        """Of every camera."""
+        variance = np.maximum(np.einsum("nss->ns", self.covariances()), 0.0)
+        slots = self.parameters.slots
+        focal = variance[:, slots.index(6)] if 6 in slots else np.zeros(len(variance))
+        rotation, centre = variance[:, :3].sum(axis=1) ** 0.5, variance[:, 3:6].sum(axis=1) ** 0.5
+        return Uncertainty(np.degrees(rotation), centre, focal**0.5, self.noise, self.extent)
+
+    def landmark_covariances(self, which: Index) -> Array:
+        """(which, 3, 3) in shares of the extent squared, for landmarks with at least two observations that count.
+
+        A landmark follows its cameras by -V^-1 W'δ, W_i = J_i'B_i, and has its own V^-1: σ² (V^-1 + V^-1 W' S⁺ W V^-1).
+        """
+        t = self.tracks
+        J, B, r = (np.empty((t.observations, 2, k)) for k in (kernels.PARAMETERS, 3, 1))
+        kernels.jacobians(t.ptr, t.cam, self.cameras, self.xyz, self.image, self.weight, J, B, r[:, :, 0])
+        result = np.empty((len(which), 3, 3))
+        for some in np.array_split(np.arange(len(which)), -(-3 * len(which) // _COLUMNS)):
+            follows = np.zeros((self.size, len(some), 3))
+            own = np.empty((len(some), 3, 3))
+            for place, j in enumerate(which[some]):
+                rows = slice(t.ptr[j], t.ptr[j + 1])
+                own[place] = np.linalg.pinv(np.einsum("nra,nrb->ab", B[rows], B[rows]), hermitian=True)
+                W = np.einsum("nrs,nrb->nsb", J[rows][:, :, list(self.parameters.slots)], B[rows])
+                np.add.at(follows[:, place], self.parameters.column[t.cam[rows]], W @ own[place])
+            moved = self.solve(follows.reshape(self.size, -1)).reshape(follows.shape)
+            result[some] = own + np.einsum("kja,kjb->jab", follows, moved)
+        return self.noise**2 * result
+
+
+def camera_system(
+    tracks: Tracks,
+    m: Array,
+    unit: Array,
+    cameras: Cameras,
+    xyz: Array,
+    counts: NDArray[np.bool_],
+    *,
+    free: FreeIntrinsics = POSES_ONLY,
+    groups: Index | None = None,
+) -> CameraSystem:
+    """The reduced camera system over the observations that `counts` names, of landmarks that have two of them.
+
+    `m` (observations, 2) normalised, `unit` (observations, 2) pixels per normalised unit; `free` and `groups` say which
+    intrinsics were free, and which cameras share them, as in the adjustment.
+    """
+    seen = np.bincount(tracks.landmark[counts], minlength=tracks.landmarks)
+    weight = (counts & (seen >= 2)[tracks.landmark]).astype(np.float64)
+    used = np.flatnonzero(seen >= 2)
+    R, t, focal, radial = cameras
+    middle, extent = scene_extent(xyz[used], -np.einsum("nji,nj->ni", R, t)) if len(used) else (np.zeros(3), 1.0)
+    cameras = R, (t + R @ middle) / extent, focal, radial
+    xyz = (xyz - middle) / extent
+    parameters = Parameters(free, np.arange(tracks.cameras) if groups is None else groups)
+    row, column = np.nonzero(np.tril(tracks.covisibility))
+    pair = np.full((tracks.cameras, tracks.cameras), -1, dtype=np.int64)
+    pair[row, column] = np.arange(len(row))
+    width, image = len(free.slots), (m, unit, True)
+    blocks = np.empty((len(row), width, width))
+    gradient, diagonal = np.empty((tracks.cameras, width)), np.empty((tracks.cameras, width))
+    kernels.assemble(tracks.ptr, tracks.cam, pair, free.slots, cameras, xyz, image, weight, 0.0, blocks, diagonal, gradient)
+    squared = np.empty(tracks.observations)
+    kernels.squared_residuals(tracks.ptr, tracks.cam, cameras, xyz, image, squared)
+    redundancy = 2 * int(weight.sum()) - 3 * len(used) - parameters.size + GAUGE
+    noise = (float(weight @ squared) / max(redundancy, 1)) ** 0.5
+    pairs = np.stack([row, column], axis=1)
+    return CameraSystem(
+        tracks, weight, cameras, xyz, image, parameters, pairs, pair, blocks, gradient, noise, redundancy, extent
+    )
+
+
+def _diagonal(values: Array) -> csc_array:
+    n = len(values)
+    return csc_array((values, np.arange(n), np.arange(n + 1)), shape=(n, n))

@@ -1,69 +1,228 @@
-"""Output that is either there whole or not at all."""
+"""Output that is there whole or not at all: one rename puts all of a result in place.
 
+What is written is staged beside `output`, in a hidden folder `.initfree-...` of its parent, and put in place by one rename:
+
+    nothing at `output`, or an empty directory    rename(staged, output)
+    an earlier result and nothing else            exchange(staged, output), one system call (renameat2, renamex_np)
+
+so that no moment, and no kill at any moment, leaves the files of one run beside those of another. Plain directories, no
+symlinks: users copy them. Where the directory itself must not be replaced (it also holds files of the user's, it is the
+working directory, a mount point, another user's) files are moved into it one by one, those at the top (run.json) taken away
+first and put back last: a kill may then leave a model without its run.json, but never beside that of another run.
+
+A process holds a lock on its staging folder. A folder whose lock is free is what a killed process left: the next run that
+writes to the same place removes it.
+"""
+
+import ctypes
+import errno
+import fcntl
+import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from initfree.errors import InputError
 
+_PREFIX = ".initfree-"
+_NEW = "new"
+_OLD = "old"
+_AT_FDCWD = -100
+_EXCHANGE = 2
+"""RENAME_EXCHANGE of Linux's renameat2 and RENAME_SWAP of macOS's renamex_np"""
+
 
 @contextmanager
 def staged_directory(output: Path) -> Iterator[Path]:
-    """Yield an empty directory; on success what was written there moves into `output`.
+    """Yield an empty directory; on success what was written there becomes `output`.
 
     An exception inside the block leaves `output` as it was, parents that were made for it included. A file or a directory
     of files of the same name is replaced; directories of directories are entered, so that a `sparse/1` of the user's stays
     beside our `sparse/0`.
     """
-    made = [parent for parent in (output, *output.parents) if not parent.exists()]
-    try:
-        if output.exists() and not output.is_dir():
-            raise InputError(f"output {output} is a file; expected a directory to write into")
-        output.mkdir(parents=True, exist_ok=True)
-        # Inside the output: on its file system, so that moving is renaming, and writable if it is.
-        staging = Path(tempfile.mkdtemp(prefix=".initfree-", dir=output))
-    except OSError as error:
-        _remove_empty(made)
-        raise InputError(f"cannot write to output {output}: {error.strerror or error}") from error
+    made: list[Path] = []
     done = False
     try:
-        yield staging
-        _move_into(staging, output, staging / ".replaced")
-        done = True
+        place = _real(output)
+        made = [parent for parent in (place, *place.parents) if not parent.exists()]
+        with _staging(place) as staging:
+            new = staging / _NEW
+            new.mkdir()
+            yield new
+            _put_in_place(new, place, staging / _OLD)
+            done = True
     except OSError as error:
         raise InputError(f"cannot write to output {output}: {error.strerror or error}") from error
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
         if not done:
             _remove_empty(made)
 
 
-def _move_into(source: Path, target: Path, aside: Path) -> None:
-    """Move the entries of `source` into `target`; what they replace goes to `aside` first, and back if the move fails."""
-    for entry in sorted(source.iterdir()):
-        place = target / entry.name
-        if entry == aside:
+def _real(output: Path) -> Path:
+    """The directory that `output` leads to, there or not."""
+    try:
+        place = output.resolve()
+        is_link = output.is_symlink()
+        if place.exists() and not place.is_dir():
+            raise InputError(f"output {output} is a file; expected a directory to write into")
+        if is_link and not place.exists():
+            raise InputError(f"output {output} is a symbolic link to {os.readlink(output)}, which does not exist")
+    except (RuntimeError, OSError) as error:
+        # A loop of links is a RuntimeError up to Python 3.12.
+        told = "a loop of symbolic links" if isinstance(error, RuntimeError) else error.strerror or error
+        raise InputError(f"cannot write to output {output}: {told}") from error
+    if place.exists() and not os.access(place, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write to output {output}: {os.strerror(errno.EACCES)}")
+    return place
+
+
+@contextmanager
+def _staging(place: Path) -> Iterator[Path]:
+    """A locked, hidden folder on the file system of `place`: beside it if that can be, else in it."""
+    home = place.parent if _replaceable(place) else place
+    home.mkdir(parents=True, exist_ok=True)
+    for where in {home, place}:
+        _remove_leftovers(where)
+    staging, lock = _locked_folder(home)
+    try:
+        yield staging
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+        os.close(lock)
+
+
+def _locked_folder(home: Path) -> tuple[Path, int]:
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=home))
+        lock = os.open(folder, os.O_RDONLY)
+        with suppress(OSError):  # Some network file systems lock no directories: nobody removes the folder there.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.exists():
+            return folder, lock
+        # Another process took it for a leftover before it was locked.
+        os.close(lock)
+
+
+def _replaceable(place: Path) -> bool:
+    """Whether the directory itself may be exchanged for another one: nobody can tell, and it is ours to do."""
+    parent = next(p for p in place.parents if p.exists())
+    if not os.access(parent, os.W_OK | os.X_OK):
+        return False
+    if not place.exists():
+        return True
+    status = place.stat()
+    in_use = Path.cwd().is_relative_to(place)
+    return status.st_uid == os.geteuid() and status.st_dev == parent.stat().st_dev and not in_use
+
+
+def _remove_leftovers(directory: Path) -> None:
+    """Staging folders of processes that were killed."""
+    if not directory.is_dir():
+        return
+    for folder in directory.glob(f"{_PREFIX}*"):
+        if folder.is_symlink() or not folder.is_dir():
             continue
-        if entry.is_dir() and place.is_dir() and all(below.is_dir() for below in entry.iterdir()):
-            _move_into(entry, place, aside / entry.name)
-            continue
-        aside.mkdir(parents=True, exist_ok=True)
-        old = aside / entry.name
-        if place.exists() or place.is_symlink():
-            place.replace(old)
         try:
-            entry.replace(place)
+            lock = os.open(folder, os.O_RDONLY)
         except OSError:
-            if old.exists():
-                old.replace(place)
-            raise
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            pass  # Its process lives.
+        finally:
+            os.close(lock)
+
+
+def _put_in_place(new: Path, place: Path, old: Path) -> None:
+    if new.parent.parent != place:
+        if not place.exists() or not any(place.iterdir()):
+            if place.exists():
+                shutil.copymode(place, new)
+            new.rename(place)
+            return
+        if _covered(place, new):
+            shutil.copymode(place, new)
+            if _exchange(new, place):
+                return
+    _move_into(new, place, old)
+
+
+def _covered(old: Path, new: Path) -> bool:
+    """Whether all that lies in `old` would be replaced by what lies in `new`, so that nothing of the user's is lost."""
+    for entry in old.iterdir():
+        ours = new / entry.name
+        if entry.is_symlink() or not ours.exists():
+            return False
+        if _entered(ours, entry) and not _covered(entry, ours):
+            return False
+    return True
+
+
+def _entered(ours: Path, theirs: Path) -> bool:
+    """Whether a directory is merged into one of the same name, entry by entry, instead of replacing it."""
+    return ours.is_dir() and theirs.is_dir() and all(below.is_dir() for below in ours.iterdir())
+
+
+def _exchange(a: Path, b: Path) -> bool:
+    """Swap two files or directories in one step; False where the system or the file system cannot."""
+    try:
+        library = ctypes.CDLL(None, use_errno=True)
+        if sys.platform == "darwin":
+            failed = library.renamex_np(os.fsencode(a), os.fsencode(b), _EXCHANGE)
+        else:
+            failed = library.renameat2(_AT_FDCWD, os.fsencode(a), _AT_FDCWD, os.fsencode(b), _EXCHANGE)
+    except (OSError, AttributeError):
+        return False
+    return not failed
+
+
+def _move_into(new: Path, place: Path, old: Path) -> None:
+    """Move entries one by one, files at the top last; those they replace are taken away first. All back if a move fails."""
+    moves = sorted(_moves(new, place, Path()), key=lambda path: (len(path.parts) == 1 and (new / path).is_file(), path))
+    undo: list[tuple[Callable[..., object], Path, Path]] = []
+
+    def move(source: Path, target: Path) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source.rename(target)
+        undo.append((Path.rename, target, source))
+
+    try:
+        for path in moves:
+            if (new / path).is_file() and os.path.lexists(place / path):
+                move(place / path, old / path)
+        for path in moves:
+            if os.path.lexists(place / path):
+                if _exchange(new / path, place / path):
+                    undo.append((_exchange, new / path, place / path))
+                    continue
+                move(place / path, old / path)
+            move(new / path, place / path)
+    except BaseException:
+        for back, now, before in reversed(undo):
+            back(now, before)
+        raise
+
+
+def _moves(new: Path, place: Path, below: Path) -> Iterator[Path]:
+    """Relative paths of what is moved as one piece."""
+    for entry in (new / below).iterdir():
+        path = below / entry.name
+        if _entered(entry, place / path):
+            yield from _moves(new, place, path)
+        else:
+            yield path
 
 
 def _remove_empty(made: list[Path]) -> None:
     for directory in made:
         try:
             directory.rmdir()
+        except FileNotFoundError:
+            continue
         except OSError:
             return

@@ -20,7 +20,6 @@ from rich.console import Console
 from rich.table import Table
 from scipy.linalg import cho_factor, cho_solve
 
-from initfree.engine import kernels
 from initfree.engine.reduced_system import ReducedSystem
 from initfree.formulations import make
 from initfree.formulations.base import homogeneous
@@ -39,13 +38,12 @@ def ours(problem: Problem, P: np.ndarray) -> tuple[Callable[[], np.ndarray], Cal
     t = problem.tracks
     q = make("pose", ALPHA).quadratic(problem.m, homogeneous(problem.m))
     system = ReducedSystem(t)
-    X, y = np.empty((t.landmarks, 4)), np.empty((t.observations, 3))
+    X, y = q.landmarks(t, P)
 
     def landmarks() -> None:
-        kernels.eliminate(t.ptr, t.cam, q.S, q.anchor, q.g, P, X)
+        q.landmarks(t, P)
 
     def cost() -> float:
-        kernels.project(t.ptr, t.cam, P, X, y)
         return 0.5 * float(q.squared_residuals(y).sum())
 
     def factorise() -> np.ndarray:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import null_space
 
+from initfree.engine.camera_pairs import CameraPairs
 from initfree.tracks import Array, Tracks
 
 
@@ -53,6 +54,15 @@ def dense_problem(tracks: Tracks, A: Array, r: Array, P: Array, X: Array, *, hom
             Ju[a, k, i] = np.outer(A[a, k], X[j])
             Jv[a, k, j] = A[a, k] @ P[i] @ basis[j]
     return DenseProblem(r.reshape(-1), Ju.reshape(n * rows, -1), Jv.reshape(n * rows, -1), basis, rows)
+
+
+def from_blocks(pairs: CameraPairs, blocks: Array) -> Array:
+    """The whole symmetric matrix of 12x12 blocks."""
+    n = pairs.cameras
+    H = np.zeros((n, 12, n, 12))
+    for i, k, block in zip(pairs.row, pairs.column, blocks, strict=True):
+        H[i, :, k], H[k, :, i] = block, block.T
+    return H.reshape(12 * n, 12 * n)
 
 
 def project(tracks: Tracks, P: Array, X: Array) -> Array:

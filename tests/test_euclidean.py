@@ -243,7 +243,8 @@ def test_an_observation_behind_its_camera_has_the_worst_error() -> None:
         assert stage.squared_residuals[0] == pytest.approx(expected, abs=1e-12)
     moved = mirrored.copy()
     weight = (scene.tracks.cam == camera).astype(float)
-    kernels.stay_in_front(scene.tracks.ptr, scene.tracks.cam, weight, truth.R, truth.t, truth.xyz, moved)
+    t = scene.tracks
+    kernels.stay_in_front(0, t.landmarks, t.ptr, t.cam, weight, truth.R, truth.t, truth.xyz, moved)
     # Half way is the centre itself, a quarter of the way is in front.
     np.testing.assert_allclose(moved[0], 0.5 * (truth.xyz[0] + scene.centres[camera]))
     np.testing.assert_array_equal(moved[1:], truth.xyz[1:])

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from dense import central_differences, project
+from dense import central_differences, from_blocks
 from numpy.testing import assert_allclose
 from synthetic import random_tracks
 
-from initfree.engine import kernels
+from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.engine.reduced_system import ReducedSystem
 from initfree.errors import InputError
@@ -181,9 +181,10 @@ def test_rotation_term_against_a_dense_jacobian():
     assert_allclose(term.cost(P), 0.5 * r @ r, rtol=1e-12)
     # The residuals are quadratic in P, so central differences are exact up to rounding.
     J = central_differences(lambda p: rotation_residuals(term, beta, p), P, h=1e-3).reshape(len(r), -1)
-    H, gradient = np.ones((60, 60)), np.ones((5, 3, 4))
-    term.add(P, H, gradient)
-    assert_allclose(np.tril(H - 1.0), np.tril(J.T @ J), rtol=1e-9, atol=1e-9)
+    pairs = CameraPairs.only(5, term.pairs)
+    blocks, gradient = np.ones((len(pairs), 12, 12)), np.ones((5, 3, 4))
+    term.add(P, pairs.number(term.pairs), pairs.diagonal, blocks, gradient)
+    assert_allclose(from_blocks(pairs, blocks - 1.0), J.T @ J, rtol=1e-9, atol=1e-9)
     assert_allclose(gradient.reshape(-1) - 1.0, J.T @ r, rtol=1e-9, atol=1e-9)
     assert_allclose(gradient - 1.0, central_differences(term.cost, P, h=1e-4), rtol=1e-6, atol=1e-6)
 
@@ -205,8 +206,7 @@ def settled(formulation: Formulation, tracks: Tracks, m: Array, P: Array) -> tup
     X = np.empty((tracks.landmarks, 4))
     for _ in range(60 if formulation.relinearises else 1):
         q = formulation.quadratic(m, y)
-        kernels.eliminate(tracks.ptr, tracks.cam, q.S, q.anchor, q.g, P, X)
-        y = project(tracks, P, X)
+        X, y = q.landmarks(tracks, P)
     return X, y
 
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from threading import Event
 
-import numba
 import numpy as np
 import pytest
 from models import to_reconstruction
@@ -17,6 +16,8 @@ from initfree.auto.repair import camera_shares, consensus, repair, repair_limits
 from initfree.auto.start import triangulate_projective
 from initfree.auto.trimming import trim
 from initfree.certificate.verdict import certify
+from initfree.engine import threads
+from initfree.engine.threads import alone
 from initfree.evaluation import as_model
 from initfree.model import MetricModel
 from initfree.parallel import AbandonedError, abandonable, in_order
@@ -314,12 +315,12 @@ def test_a_plane_with_unknown_focal_lengths_is_rejected_with_the_reason():
 def test_the_number_of_threads_does_not_change_the_result(scene):
     """Many wrong matches, so that batches of starts run."""
     problem = initfree.load(to_reconstruction(with_wrong_matches(scene, 0.35)[0]))
-    threads = numba.get_num_threads()
+    before = threads.threads()
     results = []
-    for n in (1, threads):
-        numba.set_num_threads(n)
+    for n in (1, 2):
+        threads.set_threads(n)
         results.append(initfree.solve_auto(problem))
-    numba.set_num_threads(threads)
+    threads.set_threads(before)
     one, all_cores = results
     assert [start.name for start in one.starts] == [start.name for start in all_cores.starts]
     assert np.array_equal(one.metric.R, all_cores.metric.R)
@@ -366,18 +367,15 @@ def test_only_the_best_optimum_is_accepted_and_doubts_need_their_own_confirmatio
     monkeypatch.setattr(strategy, "run_start", lambda *_: next(queue, None))
     monkeypatch.setattr(strategy, "doubt_intrinsics", lambda result, *_: result)
     monkeypatch.setattr(strategy, "complete", lambda result: result)
-    numba.set_num_threads(1)
-    try:
+    with alone():
         result = initfree.solve_auto(problem)
-    finally:
-        numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
     assert result.certificate.accepted == accepted
     assert result.winner == winner
 
 
 def test_interrupting_one_start_abandons_those_beside_it(monkeypatch):
     """Not after they ran to their end: the second would, for a minute, if nobody told it."""
-    monkeypatch.setattr(numba, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(threads, "_threads", 2)
     abandoned, begun, ended = Event(), Event(), Event()
 
     def work(k: int) -> None:

@@ -1,7 +1,7 @@
 """Work side by side on all cores: kernels and pycolmap's estimators run without the interpreter lock.
 
 Results come in the order of the work, whatever ends first, so that they do not depend on the number of cores. As many
-threads as Numba has (NUMBA_NUM_THREADS): one in a worker of a sweep.
+threads as the kernels have (`engine.threads`), each of which then keeps to itself; one in a worker of a sweep.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any, TypeVar
 
-import numba
+from initfree.engine.threads import alone, threads
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -23,12 +23,17 @@ def in_order(
     function: Callable[[Item], Value], items: Sequence[Item], abandoned: Event | None = None
 ) -> Generator[Value, None, None]:
     """function(item) for every item, in order. Closing the iterator drops what has not begun and abandons the rest."""
-    threads = min(numba.get_num_threads(), len(items))
-    if threads <= 1:
+    count = min(threads(), len(items))
+    if count <= 1:
         yield from map(function, items)
         return
-    with ThreadPoolExecutor(threads) as pool:
-        futures = [pool.submit(function, item) for item in items]
+
+    def work(item: Item) -> Value:
+        with alone():
+            return function(item)
+
+    with ThreadPoolExecutor(count) as pool:
+        futures = [pool.submit(work, item) for item in items]
         try:
             for future in futures:
                 yield future.result()

@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -36,13 +39,36 @@ class Tracks:
         return np.repeat(np.arange(self.landmarks), np.diff(self.ptr))
 
     @cached_property
-    def covisibility(self) -> NDArray[np.int64]:
-        """C[k, l]: landmarks that cameras k and l share; the diagonal counts a camera's observations."""
-        return self.shared_by(np.ones(self.observations, dtype=np.int64))
+    def camera_ptr(self) -> Index:
+        """Observations of camera k are `by_camera[camera_ptr[k]:camera_ptr[k + 1]]`, (cameras + 1,)"""
+        return np.concatenate([[0], np.cumsum(np.bincount(self.cam, minlength=self.cameras))]).astype(np.int64)
 
-    def shared_by(self, weight: NDArray[Number]) -> NDArray[Number]:
+    @cached_property
+    def by_camera(self) -> Index:
+        """Observations in the order of their cameras, and of landmarks for each."""
+        return np.argsort(self.cam, kind="stable").astype(np.int64)
+
+    def seen_by(self, camera: int) -> Index:
+        """Observations of one camera."""
+        return self.by_camera[self.camera_ptr[camera] : self.camera_ptr[camera + 1]]
+
+    @cached_property
+    def covisible(self) -> "csr_array":
+        """C[k, l]: landmarks that cameras k and l share, where they do; the diagonal counts a camera's observations."""
+        return self.sharing(np.ones(self.observations, dtype=np.int64))
+
+    def sharing(self, weight: NDArray[Number]) -> "csr_array":
         """The same, each landmark with the product of its two observations' weights."""
         from scipy.sparse import csr_array
 
         seen = csr_array((weight, self.cam, self.ptr), shape=(self.landmarks, self.cameras))
-        return (seen.T @ seen).toarray()
+        return csr_array(seen.T @ seen)
+
+    @cached_property
+    def covisibility(self) -> NDArray[np.int64]:
+        """`covisible` with its zeros: cameras x cameras numbers."""
+        return self.covisible.toarray()
+
+    def shared_by(self, weight: NDArray[Number]) -> NDArray[Number]:
+        """`sharing` with its zeros."""
+        return self.sharing(weight).toarray()

@@ -1,7 +1,7 @@
 """Stage 1: minimise a formulation over cameras and landmarks by variable projection.
 
 RW2 (Kaufman's approximation, paper eq. RW2): landmarks are solved in closed form after every camera step and are never
-damped; the cameras' step solves (Ju'(I - Jv Jv†)Ju + λ I) δ = -Ju*'ε, the reduced system of `kernels.assemble`.
+damped; the cameras' step solves (Ju'(I - Jv Jv†)Ju + λ I) δ = -Ju*'ε, the reduced system of `engine.reduced_system`.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,6 @@ from typing import Literal
 
 import numpy as np
 
-from initfree.engine import kernels
 from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, minimise
 from initfree.engine.losses import Cauchy, LeastSquares, Loss, scale_from_median
 from initfree.engine.quadratic import Quadratic
@@ -71,16 +70,8 @@ class VariableProjection:
         self._quadratic = self._effective = self._linearised(homogeneous(m))
         self._weight = UNWEIGHTED
         self.P = np.ascontiguousarray(P, dtype=np.float64).copy()
-        self.X, self._y = self._landmarks(self.P)
+        self.X, self._y = self._effective.landmarks(tracks, self.P)
         self._squared = self._residuals(self._y)
-
-    def _landmarks(self, P: Array) -> tuple[Array, Array]:
-        t, q = self._tracks, self._effective
-        X = np.empty((t.landmarks, 4))
-        y = np.empty((t.observations, 3))
-        kernels.eliminate(t.ptr, t.cam, q.S, q.anchor, q.g, P, X)
-        kernels.project(t.ptr, t.cam, P, X, y)
-        return X, y
 
     def _linearised(self, y: Array) -> Quadratic:
         quadratic = self._formulation.quadratic(self._m, y)
@@ -126,7 +117,7 @@ class VariableProjection:
             return None
         step, predicted = solved
         P = self.P + step
-        X, y = self._landmarks(P)
+        X, y = self._effective.landmarks(self._tracks, P)
         squared = self._residuals(y)
         return _Trial(P, X, y, squared, self._cost(P, squared), predicted, float(np.linalg.norm(step)))
 

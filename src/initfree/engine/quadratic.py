@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from initfree.engine import kernels
-from initfree.tracks import Array
+from initfree.engine import kernels, threads
+from initfree.tracks import Array, Tracks
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,23 @@ class Quadratic:
     def squared_residuals(self, y: Array) -> Array:
         """The value at y for every observation."""
         values = np.empty(len(y))
-        kernels.quadratic_costs(self.S, self.anchor, self.g, self.c, y, values)
+        threads.run(kernels.quadratic_costs, len(y), self.S, self.anchor, self.g, self.c, y, values)
         return values
+
+    def landmarks(self, tracks: Tracks, P: Array) -> tuple[Array, Array]:
+        """v*(P): the landmarks [x; 1] that minimise it for fixed cameras, and y = P X."""
+        X, y = np.empty((tracks.landmarks, 4)), np.empty((tracks.observations, 3))
+        t = tracks
+        threads.run(kernels.eliminate, t.ptr, t.ptr, t.cam, self.S, self.anchor, self.g, P, X, y)
+        return X, y
 
     def weighted(self, w: Array) -> "Quadratic":
         """Every quadratic times its robust weight."""
         return Quadratic(self.S * w[:, None], self.anchor, self.g * w[:, None], self.c * w)
+
+
+def project(tracks: Tracks, P: Array, X: Array) -> Array:
+    """y = P X of every observation, (observations, 3)."""
+    y = np.empty((tracks.observations, 3))
+    threads.run(kernels.project, tracks.ptr, tracks.ptr, tracks.cam, P, X, y)
+    return y

@@ -3,42 +3,58 @@
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
 
-from initfree.engine import kernels
+from initfree.engine import kernels, threads
+from initfree.engine.blocks import gather
+from initfree.engine.camera_pairs import NO_PAIRS, CameraPairs, row_work
+from initfree.engine.factorisation import factorisation
 from initfree.engine.quadratic import Quadratic
-from initfree.tracks import Array, Tracks
+from initfree.tracks import Array, Index, Tracks
 
 UNWEIGHTED = np.empty(0)
-_potrf, _potrs = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
 
 
 class CameraTerm(Protocol):
     """A cost on the cameras alone, added to the observations' (the rotation term of pOSE+rot)."""
 
+    @property
+    def pairs(self) -> Index:
+        """Cameras (k, l), k > l, that it couples, (pairs, 2)."""
+        ...
+
     def cost(self, P: Array) -> float: ...
 
-    def add(self, P: Array, H: Array, gradient: Array) -> None:
-        """Add its Gauss-Newton blocks to the lower triangle of H and its gradient to `gradient`."""
+    def add(self, P: Array, number: Index, diagonal: Index, blocks: Array, gradient: Array) -> None:
+        """Add its Gauss-Newton blocks and its gradient (cameras, 3, 4).
+
+        The 12x12 block of its pair n is blocks[number[n]], that of camera k with itself blocks[diagonal[k]].
+        """
         ...
 
 
 class ReducedSystem:
-    """H δ = -g over all cameras' 12 entries (rows of P in turn), landmarks eliminated."""
+    """H δ = -g over all cameras' 12 entries (rows of P in turn), landmarks eliminated.
+
+    H is kept as 12x12 blocks of the camera pairs that share landmarks or are coupled by the camera term.
+    """
 
     def __init__(self, tracks: Tracks, camera_term: CameraTerm | None = None):
-        self.tracks = tracks
+        t = self.tracks = tracks
         self.camera_term = camera_term
-        m = tracks.cameras
-        row, column = np.nonzero(np.tril(tracks.covisibility))
-        self._pairs = np.stack([row, column], axis=1)
-        self._pair = np.full((m, m), -1, dtype=np.int64)
-        self._pair[row, column] = self._pair[column, row] = np.arange(len(row))
-        self._blocks = np.empty((len(row), kernels.BLOCK))
-        self.H = np.zeros((12 * m, 12 * m))
-        self._factor = np.empty_like(self.H)
-        self.gradient = np.empty((m, 3, 4))
+        coupled = NO_PAIRS if camera_term is None else camera_term.pairs
+        self.pairs = CameraPairs.covisible(tracks, coupled)
+        self._number = self.pairs.number(coupled)
+        self._work = row_work(tracks)
+        self._layout = t.ptr, t.cam, t.landmark, t.camera_ptr, t.by_camera
+        self._Z, self._e = np.empty((t.observations, 3, 3)), np.empty((t.observations, 3))
+        self._M, self._u, self._shift = np.empty((t.landmarks, 3, 3)), np.empty((t.landmarks, 3)), np.empty(t.landmarks)
+        self._K = np.empty((0, 3, 3))
+        self._X = np.empty((0, 4))
+        self.blocks = np.empty((len(self.pairs), 12, 12))
+        self.gradient = np.empty((t.cameras, 3, 4))
         self.landmark_gain = 0.0
+        column = np.arange(12 * t.cameras).reshape(-1, 12)
+        self._factorisation = factorisation(self.pairs, column, column.size)
 
     def assemble(
         self,
@@ -50,35 +66,48 @@ class ReducedSystem:
         homogeneous: bool = False,
         landmark_damping: float = 0.0,
     ) -> None:
-        """Fill H and the gradient at cameras P and landmarks X."""
+        """Blocks and gradient at cameras P and landmarks X."""
         q, t = quadratic, self.tracks
-        self.landmark_gain = kernels.assemble(
-            t.ptr, t.cam, self._pair, q.S, q.anchor, q.g, weight, P, X,
-            homogeneous, landmark_damping, self._blocks, self.gradient,
+        if weight.size and not self._K.size:
+            self._K = np.empty((t.landmarks, 3, 3))
+        threads.run(
+            kernels.condense, t.ptr, t.ptr, t.cam, q.S, q.anchor, q.g, weight, P, X, homogeneous, landmark_damping,
+            self._Z, self._e, self._M, self._u, self._shift, self._K,
         )  # fmt: skip
-        kernels.scatter(self._pairs, self._blocks, self.H)
+        threads.run(
+            gather, self._work, self._layout, (self.pairs.ptr, self.pairs.column), q.S, weight, X, self._Z, self._e, self._K,
+            True, self.blocks, self.gradient,
+        )  # fmt: skip
+        self._X = X
+        # Zero for projected residuals, whose landmarks are at v* already.
+        self.landmark_gain = 0.0 if weight.size else 0.5 * float(np.vdot(self._u, self._u))
         if self.camera_term is not None:
-            self.camera_term.add(P, self.H, self.gradient)
+            self.camera_term.add(P, self._number, self.pairs.diagonal, self.blocks, self.gradient)
 
     def diagonal(self) -> Array:
         """Diagonal of H, (cameras, 12)."""
-        return np.diagonal(self.H).reshape(-1, 12)
+        return np.einsum("nii->ni", self.blocks[self.pairs.diagonal])
 
     def solve(self, damping: float | Array) -> tuple[Array, float] | None:
         """The step δ of (H + diag(damping)) δ = -g and the decrease that the quadratic predicts for it.
 
         None where the damped matrix is not positive definite in floating point.
         """
-        np.copyto(self._factor, self.H)
-        self._factor.flat[:: len(self._factor) + 1] += damping
-        # LAPACK reads columns first: our lower triangle is the upper one of the transpose, without a copy.
-        factor, info = _potrf(self._factor.T, lower=0, clean=0, overwrite_a=1)
-        if info != 0:
+        if not self._factorisation.factorise(self.blocks, damping):
             return None
         g = self.gradient.reshape(-1)
-        step, info = _potrs(factor, -g, lower=0)
-        if info != 0 or not np.all(np.isfinite(step)):
+        step = self._factorisation.solve(-g)
+        if not np.all(np.isfinite(step)):
             return None
         # -g'δ - 1/2 δ'Hδ with Hδ = -g - damping δ; no second product with H is needed.
         predicted = 0.5 * float(np.sum(damping * step * step) - g @ step) + self.landmark_gain
         return step.reshape(-1, 3, 4), predicted
+
+    def back_substitute(self, step: Array) -> tuple[Array, float]:
+        """Homogeneous landmarks after the joint step, on unit spheres, and what their damping adds to the decrease."""
+        t = self.tracks
+        moved, gain = np.empty_like(self._X), np.empty(t.landmarks)
+        threads.run(
+            kernels.back_substitute, t.ptr, t.ptr, t.cam, self._Z, self._M, self._u, self._shift, self._X, step, moved, gain
+        )
+        return moved, float(gain.sum())

@@ -12,19 +12,29 @@ every derivative free of the world's origin and orientation:
 An observation at or behind the camera's plane, or further off than `WORST` normalised units, has that error and no
 derivative: the cost of a point never falls by passing through the principal plane, and stays finite there.
 
-Observations are sorted by landmark as everywhere (see `varpro.kernels`). A camera's moving parameters are named by
+Observations are sorted by landmark as everywhere (see `engine.kernels`). A camera's moving parameters are named by
 `slots`, a tuple, so that its length is known to the compiler and the innermost loops unroll.
 """
 
 import numpy as np
 
-from initfree.engine.kernels import kernel, whitening
+from initfree.engine.kernels import damp, kernel, unwhitened, whitened, whitening
 
 PARAMETERS = 9
 """Numbers by which a camera can move: ω, τ, log f, k1, k2."""
 
 WORST = 2.0
 """Largest error of an observation in normalised units: beyond the other edge of an image of 90 degrees."""
+
+
+@kernel(inline="always")
+def in_camera(R, t, k, X0, X1, X2):
+    """R_k X + t_k."""
+    return (
+        R[k, 0, 0] * X0 + R[k, 0, 1] * X1 + R[k, 0, 2] * X2 + t[k, 0],
+        R[k, 1, 0] * X0 + R[k, 1, 1] * X1 + R[k, 1, 2] * X2 + t[k, 1],
+        R[k, 2, 0] * X0 + R[k, 2, 1] * X1 + R[k, 2, 2] * X2 + t[k, 2],
+    )
 
 
 @kernel(inline="always")
@@ -44,17 +54,15 @@ def residual(x, y, z, f, k1, k2, m0, m1, unit0, unit1, cheirality):
 
 
 @kernel()
-def squared_residuals(ptr, cam, cameras, xyz, image, squared):
+def squared_residuals(begin, end, ptr, cam, cameras, xyz, image, squared):
     """|r|² of every observation, in pixels²; cameras is (R, t, focal, radial), image (m, pixels, cheirality)."""
     R, t, focal, radial = cameras
     m, unit, cheirality = image
-    for j in range(ptr.size - 1):
+    for j in range(begin, end):
         X0, X1, X2 = xyz[j, 0], xyz[j, 1], xyz[j, 2]
         for a in range(ptr[j], ptr[j + 1]):
             k = cam[a]
-            x = R[k, 0, 0] * X0 + R[k, 0, 1] * X1 + R[k, 0, 2] * X2 + t[k, 0]
-            y = R[k, 1, 0] * X0 + R[k, 1, 1] * X1 + R[k, 1, 2] * X2 + t[k, 1]
-            z = R[k, 2, 0] * X0 + R[k, 2, 1] * X1 + R[k, 2, 2] * X2 + t[k, 2]
+            x, y, z = in_camera(R, t, k, X0, X1, X2)
             f, k1, k2 = focal[k], radial[k, 0], radial[k, 1]
             p0, p1 = unit[a, 0], unit[a, 1]
             valid, r0, r1 = residual(x, y, z, f, k1, k2, m[a, 0], m[a, 1], p0, p1, cheirality)
@@ -73,9 +81,7 @@ def linearise(a, k, j, cameras, xyz, image, root, i, J, B, r):
     R, t, focal, radial = cameras
     m, unit, cheirality = image
     X0, X1, X2 = xyz[j, 0], xyz[j, 1], xyz[j, 2]
-    x = R[k, 0, 0] * X0 + R[k, 0, 1] * X1 + R[k, 0, 2] * X2 + t[k, 0]
-    y = R[k, 1, 0] * X0 + R[k, 1, 1] * X1 + R[k, 1, 2] * X2 + t[k, 1]
-    z = R[k, 2, 0] * X0 + R[k, 2, 1] * X1 + R[k, 2, 2] * X2 + t[k, 2]
+    x, y, z = in_camera(R, t, k, X0, X1, X2)
     f, k1, k2 = focal[k], radial[k, 0], radial[k, 1]
     valid, r0, r1 = residual(x, y, z, f, k1, k2, m[a, 0], m[a, 1], unit[a, 0], unit[a, 1], cheirality)
     if not valid:
@@ -117,142 +123,105 @@ def accumulate(B, r, i, V, h):
             V[row, column] += B[i, 0, row] * B[i, 0, column] + B[i, 1, row] * B[i, 1, column]
 
 
-@kernel(inline="always")
-def damp(V, damping):
-    """V + damping trace(V)/3 I with both triangles filled from the lower one; returns the shift."""
-    shift = damping * (V[0, 0] + V[1, 1] + V[2, 2]) / 3.0
-    for row in range(3):
-        V[row, row] += shift
-        for column in range(row):
-            V[column, row] = V[row, column]
-    return shift
-
-
 @kernel()
-def assemble(ptr, cam, pair, slots, cameras, xyz, image, weight, damping, blocks, diagonal, gradient):
-    """Blocks of the reduced camera system, diag(J'J) of the cameras and the reduced gradient, in one pass.
+def condense(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, G, Q, e, M, u, shift):
+    """Landmarks out of the normal equations: all that the reduced system needs of each observation and landmark.
 
-    With V_j = sum_i B_i'B_i + λ trace/3 I, M_j'M_j = V_j^-1 and Z_i = J_i'B_i M_j' (slots x 3), block (i, k) is
-    δ_ik J_i'J_i - Z_i Z_k' and the gradient J_i'r_i - Z_i M_j h_j, h_j = sum_i B_i'r_i.
-    Returns 1/2 sum_j h' V_j^-1 h: what the landmarks alone gain at fixed cameras.
-    """
-    width = len(slots)
-    longest = 0
-    for j in range(ptr.size - 1):
-        longest = max(longest, ptr[j + 1] - ptr[j])
-    J = np.empty((longest, 2, PARAMETERS))
-    B = np.empty((longest, 2, 3))
-    r = np.empty((longest, 2))
-    Z = np.empty((longest, 3, width))
-    G = np.empty((2, width))
-    V = np.empty((3, 3))
-    M = np.empty((3, 3))
-    Q = np.empty((2, 3))
-    h = np.empty(3)
-    blocks[:] = 0.0
-    diagonal[:] = 0.0
-    gradient[:] = 0.0
-    gain = 0.0
-    for j in range(ptr.size - 1):
-        start = ptr[j]
-        count = ptr[j + 1] - start
-        V[:, :] = 0.0
-        h[:] = 0.0
-        for i in range(count):
-            a = start + i
-            linearise(a, cam[a], j, cameras, xyz, image, np.sqrt(weight[a]), i, J, B, r)
-            accumulate(B, r, i, V, h)
-        damp(V, damping)
-        whitening(V, M)
-        u0 = M[0, 0] * h[0] + M[0, 1] * h[1] + M[0, 2] * h[2]
-        u1 = M[1, 0] * h[0] + M[1, 1] * h[1] + M[1, 2] * h[2]
-        u2 = M[2, 0] * h[0] + M[2, 1] * h[1] + M[2, 2] * h[2]
-        gain += 0.5 * (u0 * u0 + u1 * u1 + u2 * u2)
-        for i in range(count):
-            k = cam[start + i]
-            for row in range(2):
-                for e in range(3):
-                    Q[row, e] = B[i, row, 0] * M[e, 0] + B[i, row, 1] * M[e, 1] + B[i, row, 2] * M[e, 2]
-            e0 = r[i, 0] - (Q[0, 0] * u0 + Q[0, 1] * u1 + Q[0, 2] * u2)
-            e1 = r[i, 1] - (Q[1, 0] * u0 + Q[1, 1] * u1 + Q[1, 2] * u2)
-            for s in range(width):
-                j0, j1 = J[i, 0, slots[s]], J[i, 1, slots[s]]
-                G[0, s], G[1, s] = j0, j1
-                for e in range(3):
-                    Z[i, e, s] = j0 * Q[0, e] + j1 * Q[1, e]
-                gradient[k, s] += j0 * e0 + j1 * e1
-                diagonal[k, s] += j0 * j0 + j1 * j1
-            n = pair[k, k]
-            for s in range(width):
-                for c in range(width):
-                    blocks[n, s, c] += G[0, s] * G[0, c] + G[1, s] * G[1, c]
-            for l in range(i + 1):
-                # Tracks are sorted by camera, so rows belong to the later one, as in `pair`.
-                n = pair[k, cam[start + l]]
-                for s in range(width):
-                    z0, z1, z2 = Z[i, 0, s], Z[i, 1, s], Z[i, 2, s]
-                    for c in range(width):
-                        blocks[n, s, c] -= z0 * Z[l, 0, c] + z1 * Z[l, 1, c] + z2 * Z[l, 2, c]
-    return gain
-
-
-@kernel()
-def scatter(pairs, column, blocks, H):
-    """Add the blocks into the dense symmetric H; slot s of camera k is column[k, s], which cameras may share."""
-    H[:, :] = 0.0
-    for n in range(pairs.shape[0]):
-        i, k = pairs[n, 0], pairs[n, 1]
-        for s in range(column.shape[1]):
-            for c in range(column.shape[1]):
-                H[column[i, s], column[k, c]] += blocks[n, s, c]
-                if i != k:
-                    H[column[k, c], column[i, s]] += blocks[n, s, c]
-
-
-@kernel()
-def back_substitute(ptr, cam, slots, cameras, xyz, image, weight, damping, step, moved):
-    """Landmarks after the joint step: X_j <- X_j - V_j^-1 (h_j + sum_i B_i'J_i step_i).
-
-    Returns 1/2 λ sum_j trace(V_j)/3 |δ_j|², the landmarks' share of the damping in the predicted decrease.
+    With V_j = sum_i B_i'B_i + shift_j I, shift_j = λ trace/3, M_j'M_j = V_j^-1, G_i the moving columns of J_i,
+    Q_i = B_i M_j' and h_j = sum_i B_i'r_i, block (i, k) is G_i'(δ_ik I - Q_i Q_k')G_k and the gradient G_i'e_i,
+    e_i = r_i - Q_i u_j, u_j = M_j h_j. 1/2 |u|² = 1/2 h' V_j^-1 h is what the landmark alone gains at fixed cameras.
     """
     J = np.empty((1, 2, PARAMETERS))
-    B = np.empty((1, 2, 3))
-    r = np.empty((1, 2))
     V = np.empty((3, 3))
-    M = np.empty((3, 3))
     h = np.empty(3)
-    damped = 0.0
-    for j in range(ptr.size - 1):
+    for j in range(begin, end):
         V[:, :] = 0.0
         h[:] = 0.0
         for a in range(ptr[j], ptr[j + 1]):
-            k = cam[a]
-            linearise(a, k, j, cameras, xyz, image, np.sqrt(weight[a]), 0, J, B, r)
+            root = np.sqrt(weight[a])
+            linearise(a, cam[a], j, cameras, xyz, image, root, 0, J, Q[a : a + 1], e[a : a + 1])
             for s in range(len(slots)):
-                r[0, 0] += J[0, 0, slots[s]] * step[k, s]
-                r[0, 1] += J[0, 1, slots[s]] * step[k, s]
-            accumulate(B, r, 0, V, h)
-        shift = damp(V, damping)
-        whitening(V, M)
-        u0 = M[0, 0] * h[0] + M[0, 1] * h[1] + M[0, 2] * h[2]
-        u1 = M[1, 0] * h[0] + M[1, 1] * h[1] + M[1, 2] * h[2]
-        u2 = M[2, 0] * h[0] + M[2, 1] * h[1] + M[2, 2] * h[2]
-        length = 0.0
-        for e in range(3):
-            d = M[0, e] * u0 + M[1, e] * u1 + M[2, e] * u2
-            moved[j, e] = xyz[j, e] - d
-            length += d * d
-        damped += 0.5 * shift * length
-    return damped
+                G[a, 0, s], G[a, 1, s] = J[0, 0, slots[s]], J[0, 1, slots[s]]
+            accumulate(Q, e, a, V, h)
+        shift[j] = damp(V, damping)
+        m = M[j]
+        whitening(V, m)
+        u0, u1, u2 = whitened(m, h[0], h[1], h[2])
+        u[j, 0], u[j, 1], u[j, 2] = u0, u1, u2
+        for a in range(ptr[j], ptr[j + 1]):
+            for row in range(2):
+                q0, q1, q2 = whitened(m, Q[a, row, 0], Q[a, row, 1], Q[a, row, 2])
+                Q[a, row, 0], Q[a, row, 1], Q[a, row, 2] = q0, q1, q2
+                e[a, row] -= q0 * u0 + q1 * u1 + q2 * u2
 
 
 @kernel()
-def stay_in_front(ptr, cam, weight, R, t, xyz, moved):
+def gather(begin, end, tracks, pairs, slots, G, Q, e, blocks, diagonal, gradient):
+    """Rows begin ... end of the reduced system: blocks (pairs, slots, slots), diag(J'J) of the cameras and the gradient.
+
+    Row by row as in `engine.blocks`: tracks is (ptr, cam, landmark, camera_ptr, by_camera), pairs (ptr, column).
+    """
+    width = len(slots)
+    ptr, cam, landmark, camera_ptr, by_camera = tracks
+    pair_ptr, column = pairs
+    place = np.empty(gradient.shape[0], dtype=np.int64)
+    for i in range(begin, end):
+        for n in range(pair_ptr[i], pair_ptr[i + 1]):
+            place[column[n]] = n
+            blocks[n] = 0.0
+        diagonal[i] = 0.0
+        gradient[i] = 0.0
+        for index in range(camera_ptr[i], camera_ptr[i + 1]):
+            a = by_camera[index]
+            e0, e1 = e[a, 0], e[a, 1]
+            for s in range(width):
+                gradient[i, s] += G[a, 0, s] * e0 + G[a, 1, s] * e1
+                diagonal[i, s] += G[a, 0, s] * G[a, 0, s] + G[a, 1, s] * G[a, 1, s]
+            for b in range(ptr[landmark[a]], a + 1):
+                # Tracks are sorted by camera, so rows belong to the later one, as in `pairs`.
+                c00 = -(Q[a, 0, 0] * Q[b, 0, 0] + Q[a, 0, 1] * Q[b, 0, 1] + Q[a, 0, 2] * Q[b, 0, 2])
+                c01 = -(Q[a, 0, 0] * Q[b, 1, 0] + Q[a, 0, 1] * Q[b, 1, 1] + Q[a, 0, 2] * Q[b, 1, 2])
+                c10 = -(Q[a, 1, 0] * Q[b, 0, 0] + Q[a, 1, 1] * Q[b, 0, 1] + Q[a, 1, 2] * Q[b, 0, 2])
+                c11 = -(Q[a, 1, 0] * Q[b, 1, 0] + Q[a, 1, 1] * Q[b, 1, 1] + Q[a, 1, 2] * Q[b, 1, 2])
+                if a == b:
+                    c00 += 1.0
+                    c11 += 1.0
+                n = place[cam[b]]
+                for s in range(width):
+                    f0 = G[a, 0, s] * c00 + G[a, 1, s] * c10
+                    f1 = G[a, 0, s] * c01 + G[a, 1, s] * c11
+                    for c in range(width):
+                        blocks[n, s, c] += f0 * G[b, 0, c] + f1 * G[b, 1, c]
+
+
+@kernel()
+def back_substitute(begin, end, ptr, cam, G, Q, M, u, shift, xyz, step, moved, gain):
+    """Landmarks after the joint step, from what `condense` left: X_j <- X_j - M_j'(u_j + sum_i Q_i'G_i step_i).
+
+    gain_j = 1/2 shift_j |δ_j|² is the landmark's share of the damping in the predicted decrease.
+    """
+    for j in range(begin, end):
+        u0, u1, u2 = u[j, 0], u[j, 1], u[j, 2]
+        for a in range(ptr[j], ptr[j + 1]):
+            r0 = r1 = 0.0
+            for s in range(step.shape[1]):
+                r0 += G[a, 0, s] * step[cam[a], s]
+                r1 += G[a, 1, s] * step[cam[a], s]
+            u0 += Q[a, 0, 0] * r0 + Q[a, 1, 0] * r1
+            u1 += Q[a, 0, 1] * r0 + Q[a, 1, 1] * r1
+            u2 += Q[a, 0, 2] * r0 + Q[a, 1, 2] * r1
+        d0, d1, d2 = unwhitened(M[j], u0, u1, u2)
+        moved[j, 0], moved[j, 1], moved[j, 2] = xyz[j, 0] - d0, xyz[j, 1] - d1, xyz[j, 2] - d2
+        gain[j] = 0.5 * shift[j] * (d0 * d0 + d1 * d1 + d2 * d2)
+
+
+@kernel()
+def stay_in_front(begin, end, ptr, cam, weight, R, t, xyz, moved):
     """Halve a landmark's step while it leads behind a camera (R, t) that still sees the old position in front.
 
     One landmark that runs through infinity then does not cost all others their step.
     """
-    for j in range(ptr.size - 1):
+    for j in range(begin, end):
         for attempt in range(5):
             crosses = False
             for a in range(ptr[j], ptr[j + 1]):

@@ -39,7 +39,8 @@ def resect(
     found = np.zeros(len(cameras), dtype=bool)
     usable = (status == Status.FOUND)[tracks.landmark] & (weight > 0.0)
     for n, k in enumerate(cameras):
-        seen = np.flatnonzero(usable & (tracks.cam == k))
+        seen = tracks.seen_by(int(k))
+        seen = seen[usable[seen]]
         if len(seen) < min_inliers:
             continue
         # COLMAP's RADIAL is f π (1 + k1 n + k2 n²) too; its unit is the pixel, so that max_error is one as well.

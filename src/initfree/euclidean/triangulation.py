@@ -4,8 +4,9 @@ from enum import IntEnum
 
 import numpy as np
 
-from initfree.engine.kernels import kernel, whitening
-from initfree.euclidean.kernels import PARAMETERS, WORST, accumulate, damp, linearise, residual
+from initfree.engine import threads
+from initfree.engine.kernels import damp, kernel, unwhitened, whitened, whitening
+from initfree.euclidean.kernels import PARAMETERS, WORST, accumulate, in_camera, linearise, residual
 from initfree.tracks import Array, Index, Tracks
 
 MAX_PAIRS = 15
@@ -57,19 +58,20 @@ def triangulate(
     weight = np.ones(tracks.observations) if weight is None else np.asarray(weight, dtype=np.float64)
     current = np.full((tracks.landmarks, 3), np.nan) if xyz is None else xyz
     rays = np.empty((tracks.observations, 3))
-    _rays(tracks.cam, m, R, focal, radial, rays)
+    threads.run(_rays, tracks.observations, tracks.cam, m, R, focal, radial, rays)
     centres = -(R.transpose(0, 2, 1) @ t[:, :, None])[:, :, 0]
     result = np.array(current, dtype=np.float64, order="C")
     status = np.empty(tracks.landmarks, dtype=np.int64)
     cameras, image = (R, t, focal, radial), (m, unit, cheirality)
-    _triangulate(tracks.ptr, tracks.cam, cameras, image, weight, scale, rays, centres, result, status)
+    arguments = (tracks.ptr, tracks.cam, cameras, image, weight, scale, rays, centres, result, status)
+    threads.run(_triangulate, tracks.ptr, *arguments)
     return result, status
 
 
 @kernel()
-def _rays(cam, m, R, focal, radial, rays):
+def _rays(begin, end, cam, m, R, focal, radial, rays):
     """Unit vectors in the world: undistort by Newton on the radius, ρ (1 + k1 ρ² + k2 ρ⁴) = |m|/f, and rotate."""
-    for a in range(cam.size):
+    for a in range(begin, end):
         k = cam[a]
         x, y = m[a, 0] / focal[k], m[a, 1] / focal[k]
         distorted = np.sqrt(x * x + y * y)
@@ -104,9 +106,7 @@ def _cost(start, stop, cam, cameras, image, weight, scale, X, n):
         if weight[a] == 0.0:
             continue
         k = cam[a]
-        x = R[k, 0, 0] * X[n, 0] + R[k, 0, 1] * X[n, 1] + R[k, 0, 2] * X[n, 2] + t[k, 0]
-        y = R[k, 1, 0] * X[n, 0] + R[k, 1, 1] * X[n, 1] + R[k, 1, 2] * X[n, 2] + t[k, 1]
-        z = R[k, 2, 0] * X[n, 0] + R[k, 2, 1] * X[n, 1] + R[k, 2, 2] * X[n, 2] + t[k, 2]
+        x, y, z = in_camera(R, t, k, X[n, 0], X[n, 1], X[n, 2])
         p0, p1 = unit[a, 0], unit[a, 1]
         valid, r0, r1 = residual(x, y, z, focal[k], radial[k, 0], radial[k, 1], m[a, 0], m[a, 1], p0, p1, cheirality)
         squared = r0 * r0 + r1 * r1
@@ -134,11 +134,8 @@ def _closest(rays, centres, cam, first, last, stride, weight, V, M, h, X, n):
                 V[e, f] -= rays[a, e] * rays[a, f]
     damp(V, _PARALLEL)
     whitening(V, M)
-    u0 = M[0, 0] * h[0] + M[0, 1] * h[1] + M[0, 2] * h[2]
-    u1 = M[1, 0] * h[0] + M[1, 1] * h[1] + M[1, 2] * h[2]
-    u2 = M[2, 0] * h[0] + M[2, 1] * h[1] + M[2, 2] * h[2]
-    for e in range(3):
-        X[n, e] = M[0, e] * u0 + M[1, e] * u1 + M[2, e] * u2
+    u0, u1, u2 = whitened(M, h[0], h[1], h[2])
+    X[n, 0], X[n, 1], X[n, 2] = unwhitened(M, u0, u1, u2)
 
 
 @kernel(strict=True)
@@ -162,11 +159,9 @@ def _gauss_newton(start, stop, cam, cameras, image, weight, scale, steps, cost, 
             accumulate(B, r, 0, V, h)
         damp(V, damping)
         whitening(V, M)
-        u0 = M[0, 0] * h[0] + M[0, 1] * h[1] + M[0, 2] * h[2]
-        u1 = M[1, 0] * h[0] + M[1, 1] * h[1] + M[1, 2] * h[2]
-        u2 = M[2, 0] * h[0] + M[2, 1] * h[1] + M[2, 2] * h[2]
-        for e in range(3):
-            Y[0, e] = X[n, e] - (M[0, e] * u0 + M[1, e] * u1 + M[2, e] * u2)
+        u0, u1, u2 = whitened(M, h[0], h[1], h[2])
+        d0, d1, d2 = unwhitened(M, u0, u1, u2)
+        Y[0, 0], Y[0, 1], Y[0, 2] = X[n, 0] - d0, X[n, 1] - d1, X[n, 2] - d2
         trial, _ = _cost(start, stop, cam, cameras, image, weight, scale, Y, 0)
         if trial < cost:
             gained = cost - trial
@@ -184,14 +179,14 @@ def _gauss_newton(start, stop, cam, cameras, image, weight, scale, steps, cost, 
 
 
 @kernel()
-def _triangulate(ptr, cam, cameras, image, weight, scale, rays, centres, xyz, status):
+def _triangulate(begin, end, ptr, cam, cameras, image, weight, scale, rays, centres, xyz, status):
     V = np.empty((3, 3))
     M = np.empty((3, 3))
     h = np.empty(3)
     scratch = (V, M, np.empty((1, 2, PARAMETERS)), np.empty((1, 2, 3)), np.empty((1, 2)), h, np.empty((1, 3)))
     starts = np.empty((MAX_PAIRS + 4, 3))
     costs = np.empty(MAX_PAIRS + 4)
-    for j in range(ptr.size - 1):
+    for j in range(begin, end):
         start, stop = ptr[j], ptr[j + 1]
         count = 0
         for a in range(start, stop):

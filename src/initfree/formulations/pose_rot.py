@@ -30,7 +30,7 @@ class RelativeRotations:
 
 
 class RotationTerm:
-    """β/2 sum_kl W_kl |R_k R_l' - R_kl|²_F: a cost on pairs of cameras (`varpro.system.CameraTerm`).
+    """β/2 sum_kl W_kl |R_k R_l' - R_kl|²_F: a cost on pairs of cameras (`reduced_system.CameraTerm`).
 
     W_kl counts shared landmarks: a relative rotation that is wrong by a small angle θ moves each of them by about θ in
     calibrated coordinates, so β = 1 weighs the rotations like the observations that they come from.
@@ -49,16 +49,21 @@ class RotationTerm:
         D = self._difference(P)[2]
         return 0.5 * float(np.sum(self._weight * np.einsum("nij,nij->n", D, D)))
 
-    def add(self, P: Array, H: Array, gradient: Array) -> None:
+    @property
+    def pairs(self) -> Index:
+        return self.rotations.pairs
+
+    def add(self, P: Array, number: Index, diagonal: Index, blocks: Array, gradient: Array) -> None:
         Rk, Rl, D = self._difference(P)
-        _add_rotation_blocks(self.rotations.pairs, self._weight, Rk, Rl, D, H, gradient)
+        _add_rotation_blocks(self.rotations.pairs, number, diagonal, self._weight, Rk, Rl, D, blocks, gradient)
 
 
 @kernel()
-def _add_rotation_blocks(pairs, weight, Rk, Rl, D, H, gradient):
+def _add_rotation_blocks(pairs, number, diagonal, weight, Rk, Rl, D, blocks, gradient):
     """Gauss-Newton blocks of D = R_k R_l' - R_kl: dD = dR_k R_l' + R_k dR_l'."""
     for n in range(pairs.shape[0]):
         k, l, w = pairs[n, 0], pairs[n, 1], weight[n]
+        own_k, own_l, shared = blocks[diagonal[k]], blocks[diagonal[l]], blocks[number[n]]
         for a in range(3):
             for c in range(3):
                 gk = gl = 0.0
@@ -68,16 +73,16 @@ def _add_rotation_blocks(pairs, weight, Rk, Rl, D, H, gradient):
                 gradient[k, a, c] += w * gk
                 gradient[l, a, c] += w * gl
         for c in range(3):
-            for e in range(c + 1):
+            for e in range(3):
                 sk = sl = 0.0
                 for b in range(3):
                     sk += Rl[n, b, c] * Rl[n, b, e]
                     sl += Rk[n, b, c] * Rk[n, b, e]
                 for a in range(3):
-                    H[12 * k + 4 * a + c, 12 * k + 4 * a + e] += w * sk
-                    H[12 * l + 4 * a + c, 12 * l + 4 * a + e] += w * sl
+                    own_k[4 * a + c, 4 * a + e] += w * sk
+                    own_l[4 * a + c, 4 * a + e] += w * sl
         for a in range(3):
             for c in range(3):
                 for b in range(3):
                     for e in range(3):
-                        H[12 * k + 4 * a + c, 12 * l + 4 * b + e] += w * Rl[n, b, c] * Rk[n, a, e]
+                        shared[4 * a + c, 4 * b + e] += w * Rl[n, b, c] * Rk[n, a, e]

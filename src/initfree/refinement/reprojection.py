@@ -10,10 +10,10 @@ from typing import Protocol
 
 import numpy as np
 
-from initfree.engine import kernels
+from initfree.engine import threads
 from initfree.engine.kernels import kernel
 from initfree.engine.losses import Cauchy
-from initfree.engine.quadratic import Quadratic
+from initfree.engine.quadratic import Quadratic, project
 from initfree.engine.reduced_system import ReducedSystem
 from initfree.engine.robust_stage import RobustStage
 from initfree.refinement.frames import on_spheres, whitening
@@ -48,15 +48,13 @@ class Reprojection:
     def quadratic(self, y: Array) -> Quadratic:
         n = len(y)
         S, g, c = np.empty((n, 6)), np.empty((n, 3)), np.empty(n)
-        _linearise_reprojection(y, self.m, self.unit, S, g, c)
+        threads.run(_linearise_reprojection, n, y, self.m, self.unit, S, g, c)
         return Quadratic(S, y, g, c)
 
 
 def reprojection_errors(tracks: Tracks, m: Array, unit: Array, P: Array, X: Array) -> Array:
     """Of every observation, in pixels, for projective cameras and landmarks."""
-    y = np.empty((tracks.observations, 3))
-    kernels.project(tracks.ptr, tracks.cam, P, X, y)
-    return np.sqrt(Reprojection(m, unit).squared_residuals(y))
+    return np.sqrt(Reprojection(m, unit).squared_residuals(project(tracks, P, X)))
 
 
 def _safe_depth(y: Array) -> Array:
@@ -66,9 +64,9 @@ def _safe_depth(y: Array) -> Array:
 
 
 @kernel()
-def _linearise_reprojection(y, m, unit, S, g, c):
+def _linearise_reprojection(begin, end, y, m, unit, S, g, c):
     """B = dr/dy = 1/y3 [fx 0 -fx u; 0 fy -fy v]; S = B'B, g = B'r."""
-    for a in range(y.shape[0]):
+    for a in range(begin, end):
         z = y[a, 2]
         if abs(z) < 1e-12:
             z = 1e-12 if z >= 0.0 else -1e-12
@@ -86,6 +84,7 @@ def _linearise_reprojection(y, m, unit, S, g, c):
 class _Trial:
     P: Array
     X: Array
+    y: Array
     squared: Array
     cost: float
     predicted: float
@@ -106,37 +105,30 @@ class ProjectiveRefinement(RobustStage):
         G, inverse = whitening(P)
         self._undo = inverse, G
         self.P, self.X = on_spheres(P @ G, X @ inverse.T)
-        self._y = np.empty((tracks.observations, 3))
-        self._project(self.P, self.X)
+        self._y = project(tracks, self.P, self.X)
         self._squared = error.squared_residuals(self._y)
 
-    def _project(self, P: Array, X: Array) -> None:
-        kernels.project(self._tracks.ptr, self._tracks.cam, P, X, self._y)
-
     def linearise(self) -> float:
-        self._project(self.P, self.X)
         self._quadratic = self._error.quadratic(self._y)
         if isinstance(self._loss, Cauchy):
             self._quadratic = self._quadratic.weighted(self._loss.weights(self._squared))
         return self._loss.total(self._squared)
 
     def attempt(self, damping: float) -> _Trial | None:
-        t, q = self._tracks, self._quadratic
-        self._system.assemble(q, self.P, self.X, homogeneous=True, landmark_damping=damping)
+        self._system.assemble(self._quadratic, self.P, self.X, homogeneous=True, landmark_damping=damping)
         scale = np.maximum(self._system.diagonal().mean(axis=1), 1e-300)
         solved = self._system.solve(np.repeat(damping * scale, 12))
         if solved is None:
             return None
         step, predicted = solved
-        X = np.empty_like(self.X)
-        predicted += kernels.back_substitute(t.ptr, t.cam, q.S, q.anchor, q.g, self.P, self.X, damping, step, X)
+        X, landmarks = self._system.back_substitute(step)
         P, X = on_spheres(self.P + step, X)
-        self._project(P, X)
-        squared = self._error.squared_residuals(self._y)
-        return _Trial(P, X, squared, self._loss.total(squared), predicted, float(np.linalg.norm(step)))
+        y = project(self._tracks, P, X)
+        squared = self._error.squared_residuals(y)
+        return _Trial(P, X, y, squared, self._loss.total(squared), predicted + landmarks, float(np.linalg.norm(step)))
 
     def accept(self, trial: _Trial) -> None:
-        self.P, self.X, self._squared = trial.P, trial.X, trial.squared
+        self.P, self.X, self._y, self._squared = trial.P, trial.X, trial.y, trial.squared
 
     @property
     def reconstruction(self) -> tuple[Array, Array]:

@@ -1,0 +1,73 @@
+"""Which camera pairs have a block in the reduced system: those that share landmarks, row by row."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array, tril
+
+from initfree.tracks import Index, Tracks
+
+NO_PAIRS: Index = np.empty((0, 2), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class CameraPairs:
+    """The lower triangle of a symmetric block matrix in compressed rows: pairs (i, k), k <= i, all (i, i) among them.
+
+    Memory is linear in the number of pairs. A kernel that works on row i looks a column up in a table of one row.
+    """
+
+    ptr: Index
+    """Pairs of camera i are ptr[i]:ptr[i + 1]; the last of them is (i, i). (cameras + 1,)"""
+    column: Index
+    """k of each pair, ascending in a row, (pairs,)"""
+
+    @classmethod
+    def covisible(cls, tracks: Tracks, more: Index = NO_PAIRS) -> "CameraPairs":
+        """Pairs that share landmarks, and `more` (pairs, 2)."""
+        return cls._of(tracks.cameras, tracks.covisible, more)
+
+    @classmethod
+    def only(cls, cameras: int, more: Index = NO_PAIRS) -> "CameraPairs":
+        """The diagonal and `more`."""
+        return cls._of(cameras, csr_array((cameras, cameras), dtype=np.int64), more)
+
+    @classmethod
+    def _of(cls, cameras: int, shared: csr_array, more: Index) -> "CameraPairs":
+        every = np.arange(cameras)
+        row = np.concatenate([more.max(axis=1, initial=0), every])
+        column = np.concatenate([more.min(axis=1, initial=cameras), every])
+        extra = coo_array((np.ones(len(row), dtype=np.int64), (row, column)), shape=(cameras, cameras))
+        lower = csr_array(tril(shared, format="csr") + extra.tocsr())
+        lower.sort_indices()
+        return cls(lower.indptr.astype(np.int64), lower.indices.astype(np.int64))
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    @property
+    def cameras(self) -> int:
+        return len(self.ptr) - 1
+
+    @cached_property
+    def row(self) -> Index:
+        """i of each pair."""
+        return np.repeat(np.arange(self.cameras), np.diff(self.ptr))
+
+    @cached_property
+    def diagonal(self) -> Index:
+        """Number of the pair (i, i)."""
+        return self.ptr[1:] - 1
+
+    def number(self, pairs: Index) -> Index:
+        """Numbers of the pairs (i, k), i >= k, in the rows above; all of them must be there. (pairs,)"""
+        keys = self.row * self.cameras + self.column
+        return np.searchsorted(keys, pairs[:, 0] * self.cameras + pairs[:, 1])
+
+
+def row_work(tracks: Tracks) -> Index:
+    """The work of each row, cumulative: observation pairs (a, b), b <= a, whose later camera is i. (cameras + 1,)"""
+    earlier = np.arange(tracks.observations) - tracks.ptr[tracks.landmark] + 1
+    work = np.bincount(tracks.cam, weights=earlier, minlength=tracks.cameras)
+    return np.concatenate([[0], np.cumsum(work)]).astype(np.int64)

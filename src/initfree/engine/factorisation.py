@@ -1,0 +1,49 @@
+"""Cholesky factorisation of a reduced camera system that comes in blocks of camera pairs."""
+
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import get_lapack_funcs
+
+from initfree.engine.blocks import scatter
+from initfree.engine.camera_pairs import CameraPairs
+from initfree.tracks import Array, Index
+
+_potrf, _potrs = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
+
+
+class Factorisation(Protocol):
+    """H + diag(shift), H in blocks (pairs, slots, slots), factorised many times for the same pairs."""
+
+    def factorise(self, blocks: Array, shift: float | Array) -> bool:
+        """Whether the matrix is positive definite in floating point."""
+        ...
+
+    def solve(self, b: Array) -> Array:
+        """The solution of the matrix last factorised."""
+        ...
+
+
+class DenseFactorisation:
+    """LAPACK on the whole matrix."""
+
+    def __init__(self, pairs: CameraPairs, column: Index, size: int) -> None:
+        self._pairs, self._column = pairs, column
+        self._H = np.empty((size, size))
+        self._factor = self._H
+
+    def factorise(self, blocks: Array, shift: float | Array) -> bool:
+        scatter(self._pairs.row, self._pairs.column, self._column, blocks, self._H)
+        self._H.flat[:: len(self._H) + 1] += shift
+        # LAPACK reads columns first: our lower triangle is the upper one of the transpose, without a copy.
+        self._factor, info = _potrf(self._H.T, lower=0, clean=0, overwrite_a=1)
+        return info == 0
+
+    def solve(self, b: Array) -> Array:
+        x, _ = _potrs(self._factor, b, lower=0)
+        return x
+
+
+def factorisation(pairs: CameraPairs, column: Index, size: int) -> Factorisation:
+    """For slot s of camera k in row column[k, s] of `size`; cameras may share rows (intrinsics)."""
+    return DenseFactorisation(pairs, column, size)

@@ -1,0 +1,100 @@
+"""Kernels on all cores: a range of landmarks or cameras cut into parts that threads take in turn.
+
+A kernel `f(begin, end, ...)` writes only what belongs to its own landmarks (or cameras) and runs without the interpreter
+lock. No two parts write the same number and sums over parts do not exist, so results do not depend on the number of
+threads, bit for bit. Threads of our own and not Numba's parallel loops: those may not be entered from two threads at once,
+which is what starts that run side by side do.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from threading import Lock, local
+from typing import Any
+
+import numpy as np
+from numba.core import config
+
+from initfree.errors import InputError
+from initfree.tracks import Index
+
+_PARTS_A_THREAD = 4
+"""More parts than threads: one that ends early takes another."""
+_SMALL = 4000
+"""Observations, or pairs of them, below which waking a thread costs more than it gains."""
+
+_threads: int = vars(config)["NUMBA_NUM_THREADS"]
+_helpers: ThreadPoolExecutor | None = None
+_lock = Lock()
+_here = local()
+
+
+def set_threads(count: int) -> None:
+    """From now on; by default all cores, or NUMBA_NUM_THREADS."""
+    global _threads, _helpers
+    if count < 1:
+        raise InputError(f"the number of threads is {count}; expected at least 1")
+    with _lock:
+        _threads, _helpers = count, None
+
+
+def threads() -> int:
+    """Threads that work started from here may use."""
+    return 1 if getattr(_here, "alone", False) else _threads
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """What this thread runs inside uses no other: for work that runs side by side already."""
+    before = getattr(_here, "alone", False)
+    _here.alone = True
+    try:
+        yield
+    finally:
+        _here.alone = before
+
+
+def run(function: Callable[..., Any], work: Index | int, *arguments: Any) -> None:
+    """function(begin, end, *arguments) over a range: `work` is its length, or the cumulative work of its members."""
+    count = threads()
+    size, total = (work, work) if isinstance(work, int) else (len(work) - 1, int(work[-1]))
+    if count == 1 or total < _SMALL:
+        function(0, size, *arguments)
+        return
+    cuts = np.linspace(0, total, count * _PARTS_A_THREAD + 1).astype(np.int64)
+    bounds = (cuts if isinstance(work, int) else np.searchsorted(work, cuts)).tolist()
+    bounds[0], bounds[-1] = 0, size
+    parts = iter(range(len(bounds) - 1))
+
+    def take() -> None:
+        for part in parts:
+            if bounds[part] < bounds[part + 1]:
+                function(bounds[part], bounds[part + 1], *arguments)
+
+    pool = _pool(count)
+    helping = [pool.submit(take) for _ in range(count - 1)]
+    try:
+        take()
+    finally:
+        # Whatever happened here, nobody may write into the buffers after this call.
+        wait(helping)
+    for helper in helping:
+        helper.result()
+
+
+def _pool(count: int) -> ThreadPoolExecutor:
+    global _helpers
+    with _lock:
+        if _helpers is None:
+            _helpers = ThreadPoolExecutor(count - 1, thread_name_prefix="initfree")
+        return _helpers
+
+
+def _after_fork() -> None:
+    """A forked process has the pool but none of its threads."""
+    global _helpers, _lock
+    _helpers, _lock = None, Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)

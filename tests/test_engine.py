@@ -1,0 +1,115 @@
+"""Camera pairs, threads and factorisations: what all stages share."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from synthetic import random_tracks, ring
+
+from initfree.engine import threads
+from initfree.engine.camera_pairs import CameraPairs, row_work
+from initfree.engine.threads import alone, run, set_threads
+from initfree.errors import InputError
+from initfree.euclidean.adjustment import EuclideanAdjustment
+from initfree.euclidean.state import FreeIntrinsics, MetricState
+from initfree.euclidean.triangulation import triangulate
+from initfree.formulations import make
+from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection
+from initfree.varpro import VariableProjection
+
+
+@pytest.fixture
+def any_threads(monkeypatch: pytest.MonkeyPatch):
+    """Threads as they are left, and cut up even the smallest work."""
+    monkeypatch.setattr(threads, "_SMALL", 0)
+    before = threads.threads()
+    yield
+    set_threads(before)
+
+
+def test_camera_pairs_are_those_that_share_landmarks_and_those_given():
+    tracks = random_tracks(np.random.default_rng(0), cameras=12, landmarks=10, shortest=2)
+    sparse = tracks.ptr[:4]
+    tracks = type(tracks)(tracks.cam[: sparse[-1]], sparse, tracks.cameras)
+    expected = np.tril(tracks.covisibility > 0)
+    missing = np.argwhere(np.tril(~expected, -1))[:2]
+    assert len(missing) == 2
+    np.fill_diagonal(expected, True)
+    expected[missing[0, 0], missing[0, 1]] = True
+    pairs = CameraPairs.covisible(tracks, missing[:1, ::-1])
+    assert_array_equal(np.stack([pairs.row, pairs.column], axis=1), np.argwhere(expected))
+    assert_array_equal(pairs.column[pairs.diagonal], np.arange(12))
+    number = pairs.number(missing[:1])
+    assert_array_equal([pairs.row[number][0], pairs.column[number][0]], missing[0])
+
+
+def test_row_work_counts_pairs_of_observations():
+    tracks = random_tracks(np.random.default_rng(1))
+    counted = np.zeros(tracks.cameras, dtype=np.int64)
+    for first, last in zip(tracks.ptr, tracks.ptr[1:], strict=False):
+        for a in range(first, last):
+            counted[tracks.cam[a]] += a - first + 1
+    assert_array_equal(np.diff(row_work(tracks)), counted)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.usefixtures("any_threads")
+def test_every_member_of_a_range_is_done_once(count: int):
+    set_threads(count)
+    for work in (0, 1, 3, 1000, np.array([0]), np.array([0, 0, 7, 7, 100, 101])):
+        size = work if isinstance(work, int) else len(work) - 1
+        done = np.zeros(size, dtype=np.int64)
+
+        def visit(begin: int, end: int, done: np.ndarray = done) -> None:
+            done[begin:end] += 1
+
+        run(visit, work)
+        assert_array_equal(done, 1)
+
+
+@pytest.mark.usefixtures("any_threads")
+def test_an_error_in_a_part_is_raised_and_no_part_outlives_it():
+    set_threads(2)
+
+    def fail(begin: int, end: int) -> None:
+        raise ValueError(f"part from {begin} to {end}")
+
+    with pytest.raises(ValueError, match="part from"):
+        run(fail, 100)
+
+
+def test_alone_keeps_to_its_thread_and_a_number_of_threads_is_positive():
+    with alone():
+        assert threads.threads() == 1
+    with pytest.raises(InputError, match="number of threads is 0"):
+        set_threads(0)
+
+
+@pytest.mark.usefixtures("any_threads")
+def test_steps_of_all_stages_do_not_depend_on_the_number_of_threads():
+    """Bit for bit: no sum crosses from one part to another."""
+    scene = ring(9, 300, noise=0.5, seed=4)
+    t, rng = scene.tracks, np.random.default_rng(5)
+    P, X = rng.normal(size=(9, 3, 4)), rng.normal(size=(t.landmarks, 4))
+    R, weight = scene.P[:, :, :3], rng.uniform(0.5, 1.0, t.observations)
+    found = []
+    for count in (1, 2, 3):
+        set_threads(count)
+        trials = []
+        for loss in ("none", "cauchy"):
+            varpro = VariableProjection(t, scene.m, make("pose", 0.1), P, loss=loss, weight=weight)
+            varpro.linearise()
+            trials.append(varpro.attempt(1e-3))
+        refinement = ProjectiveRefinement(t, Reprojection(scene.m, scene.unit), P, X)
+        refinement.linearise()
+        trials.append(refinement.attempt(1e-3))
+        cameras = R, scene.P[:, :, 3], np.ones(9), np.zeros((9, 2))
+        xyz, _ = triangulate(t, scene.m, scene.unit, *cameras)
+        state = MetricState(*cameras, xyz)
+        euclidean = EuclideanAdjustment(t, scene.m, scene.unit, state, free=FreeIntrinsics(focal=True, radial=1))
+        euclidean.linearise()
+        trials.append(euclidean.attempt(1e-3))
+        assert all(trial is not None for trial in trials)
+        found.append([value for trial in trials for value in (trial.cost, trial.predicted, trial.step)])
+        assert np.isfinite(found[-1]).all()
+    assert found[0] == found[1] == found[2]
+    assert_allclose(found[0][0], found[1][0])

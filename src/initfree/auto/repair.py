@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from initfree.certificate.verdict import INLIER_PIXELS, metric_residuals
 from initfree.engine.losses import Cauchy
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, MetricState, adjust, resect
-from initfree.euclidean.kernels import squared_residuals
+from initfree.euclidean.system import squared_residuals
 from initfree.problem import Problem
 from initfree.tracks import Array
 from initfree.upgrade.metric import Metric
@@ -22,9 +22,8 @@ MAX_BAD = 0.5
 
 def robust_cost(problem: Problem, metric: Metric) -> float:
     """1/2 sum ρ(|r|²) over all observations, Cauchy at 4 px: what starts are compared by, wherever they come from."""
-    squared = np.empty(problem.tracks.observations)
     cameras = (metric.R, metric.t, metric.focal, metric.radial)
-    squared_residuals(problem.tracks.ptr, problem.tracks.cam, cameras, metric.xyz, (problem.m, problem.unit, True), squared)
+    squared = squared_residuals(problem.tracks, cameras, metric.xyz, (problem.m, problem.unit, True))
     return Cauchy(INLIER_PIXELS).total(squared)
 
 

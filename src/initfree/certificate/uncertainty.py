@@ -24,8 +24,11 @@ from scipy.linalg import get_lapack_funcs
 from scipy.sparse import coo_array, csc_array
 from scipy.sparse.linalg import splu
 
+from initfree.engine.blocks import scatter
+from initfree.engine.camera_pairs import CameraPairs
 from initfree.euclidean import kernels
 from initfree.euclidean.state import POSES_ONLY, FreeIntrinsics, Parameters
+from initfree.euclidean.system import Cameras, MetricSystem, squared_residuals
 from initfree.tracks import Array, Index, Tracks
 
 GAUGE = 7
@@ -36,9 +39,6 @@ _LEAST_STIFFNESS = 1e-13
 _COLUMNS = 120
 """right-hand sides of a sparse factorisation at a time"""
 _potrf, _potri, _potrs = get_lapack_funcs(("potrf", "potri", "potrs"), dtype=np.float64)
-
-Cameras = tuple[Array, Array, Array, Array]
-"""R (cameras, 3, 3), t (cameras, 3), focal (cameras,), radial (cameras, 2)"""
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,8 @@ class CameraSystem:
     image: tuple[Array, Array, bool]
     """m, unit and cheirality of `euclidean.kernels`"""
     parameters: Parameters
-    pairs: Index
-    """(pairs, 2): cameras that share landmarks, the later one first"""
-    pair: Index
-    """(cameras, cameras): row of `pairs`, by the later camera first"""
+    pairs: CameraPairs
+    """cameras that share landmarks"""
     blocks: Array
     """(pairs, slots, slots)"""
     gradient: Array
@@ -125,9 +123,9 @@ class CameraSystem:
     def matrix(self) -> csc_array:
         """S as a sparse matrix, with priors and what keeps it definite, but not along the gauge."""
         column, shape = self.parameters.column, self.blocks.shape
-        row = np.broadcast_to(column[self.pairs[:, 0]][:, :, None], shape)
-        col = np.broadcast_to(column[self.pairs[:, 1]][:, None, :], shape)
-        other = np.broadcast_to((self.pairs[:, 0] != self.pairs[:, 1])[:, None, None], shape)
+        row = np.broadcast_to(column[self.pairs.row][:, :, None], shape)
+        col = np.broadcast_to(column[self.pairs.column][:, None, :], shape)
+        other = np.broadcast_to((self.pairs.row != self.pairs.column)[:, None, None], shape)
         values = np.concatenate([self.blocks.ravel(), self.blocks[other]])
         places = np.concatenate([row.ravel(), col[other]]), np.concatenate([col.ravel(), row[other]])
         S = coo_array((values, places), shape=(self.size, self.size)).tocsc()
@@ -137,7 +135,8 @@ class CameraSystem:
     def dense(self) -> Array:
         """The same as a dense matrix."""
         S = np.empty((self.size, self.size))
-        kernels.scatter(self.pairs, self.parameters.column, self.blocks, S)
+        scatter(self.pairs.row, self.pairs.column, self.parameters.column, self.blocks, S)
+        S += np.tril(S, -1).T
         S.flat[:: self.size + 1] += self._stiffened(np.diagonal(S))
         return S
 
@@ -148,8 +147,8 @@ class CameraSystem:
     @cached_property
     def _level(self) -> float:
         """A middling diagonal entry of S."""
-        own = self.pairs[:, 0] == self.pairs[:, 1]
-        return max(float(np.median(np.einsum("nss->ns", self.blocks[own])[:, :6])), 1e-300)
+        own = np.einsum("nss->ns", self.blocks[self.pairs.diagonal])
+        return max(float(np.median(own[:, :6])), 1e-300)
 
     @cached_property
     def factor(self) -> Array:
@@ -191,13 +190,10 @@ class CameraSystem:
 
     def response(self, noise: Array) -> Array:
         """How the cameras' optimum moves where observations move by `noise` pixels, (observations, 2): -S⁺ gradient."""
-        t, (m, unit, cheirality) = self.tracks, self.image
-        gradient, unused = np.empty_like(self.gradient), np.empty_like(self.gradient)
-        kernels.assemble(
-            t.ptr, t.cam, self.pair, self.parameters.slots, self.cameras, self.xyz, (m + noise / unit, unit, cheirality),
-            self.weight, 0.0, np.empty_like(self.blocks), unused, gradient,
-        )  # fmt: skip
-        return self.solve(self.parameters.fold(self.gradient - gradient))
+        m, unit, cheirality = self.image
+        moved = MetricSystem(self.tracks, self.parameters.slots)
+        moved.assemble(self.cameras, self.xyz, (m + noise / unit, unit, cheirality), self.weight)
+        return self.solve(self.parameters.fold(self.gradient - moved.gradient))
 
     def covariances(self) -> Array:
         """(cameras, slots, slots): the cameras' own blocks of S⁺ σ²."""
@@ -267,21 +263,16 @@ def camera_system(
     cameras = R, (t + R @ middle) / extent, focal, radial
     xyz = (xyz - middle) / extent
     parameters = Parameters(free, np.arange(tracks.cameras) if groups is None else groups)
-    row, column = np.nonzero(np.tril(tracks.covisibility))
-    pair = np.full((tracks.cameras, tracks.cameras), -1, dtype=np.int64)
-    pair[row, column] = np.arange(len(row))
-    width, image = len(free.slots), (m, unit, True)
-    blocks = np.empty((len(row), width, width))
-    gradient, diagonal = np.empty((tracks.cameras, width)), np.empty((tracks.cameras, width))
-    kernels.assemble(tracks.ptr, tracks.cam, pair, free.slots, cameras, xyz, image, weight, 0.0, blocks, diagonal, gradient)
-    squared = np.empty(tracks.observations)
-    kernels.squared_residuals(tracks.ptr, tracks.cam, cameras, xyz, image, squared)
+    image = m, unit, True
+    system = MetricSystem(tracks, free.slots)
+    system.assemble(cameras, xyz, image, weight)
+    squared = squared_residuals(tracks, cameras, xyz, image)
     redundancy = 2 * int(weight.sum()) - 3 * len(used) - parameters.size + GAUGE
     noise = (float(weight @ squared) / max(redundancy, 1)) ** 0.5
-    pairs = np.stack([row, column], axis=1)
     return CameraSystem(
-        tracks, weight, cameras, xyz, image, parameters, pairs, pair, blocks, gradient, noise, redundancy, extent
-    )
+        tracks, weight, cameras, xyz, image, parameters, system.pairs, system.blocks, system.gradient,
+        noise, redundancy, extent,
+    )  # fmt: skip
 
 
 def _diagonal(values: Array) -> csc_array:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from initfree.engine import threads
-from initfree.engine.camera_pairs import CameraPairs, row_work
 from initfree.engine.factorisation import factorisation
 from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, coarse, joined
 from initfree.engine.losses import Cauchy, LeastSquares, Loss
@@ -13,6 +12,7 @@ from initfree.engine.robust_stage import RobustStage
 from initfree.errors import InputError
 from initfree.euclidean import kernels
 from initfree.euclidean.state import POSES_ONLY, FreeIntrinsics, MetricState, Parameters
+from initfree.euclidean.system import MetricSystem, squared_residuals
 from initfree.euclidean.triangulation import triangulate
 from initfree.tracks import Array, Index, Tracks
 from initfree.upgrade.metric import Metric
@@ -62,27 +62,14 @@ class EuclideanAdjustment(RobustStage):
         state = _with_shared_intrinsics(state, groups, free)
         self._parameters = Parameters(free, groups)
         self._reference = self.state = state
-        pairs, width = CameraPairs.covisible(tracks), len(free.slots)
-        self._pairs = pairs.ptr, pairs.column
-        self._work = row_work(tracks)
-        n, landmarks = tracks.observations, tracks.landmarks
-        self._observed = np.empty((n, 2, width)), np.empty((n, 2, 3)), np.empty((n, 2))
-        self._landmark = np.empty((landmarks, 3, 3)), np.empty((landmarks, 3)), np.empty(landmarks)
-        self._blocks = np.empty((len(pairs), width, width))
-        self._diagonal = np.empty((tracks.cameras, width))
-        self._gradient = np.empty((tracks.cameras, width))
-        self._factorisation = factorisation(pairs, self._parameters.column, self._parameters.size)
+        self._system = MetricSystem(tracks, free.slots)
+        self._factorisation = factorisation(self._system.pairs, self._parameters.column, self._parameters.size)
         self._irls = self._weight
         self._squared = self._evaluate(state)
 
     def _evaluate(self, state: MetricState) -> Array:
         """Weighted squared residuals."""
-        return self._weight * self._squared_residuals(state)
-
-    def _squared_residuals(self, state: MetricState) -> Array:
-        squared, t = np.empty(self._tracks.observations), self._tracks
-        threads.run(kernels.squared_residuals, t.ptr, t.ptr, t.cam, state.cameras, state.xyz, self._image, squared)
-        return squared
+        return self._weight * squared_residuals(self._tracks, state.cameras, state.xyz, self._image)
 
     def _cost(self, state: MetricState, squared: Array) -> float:
         held = self._parameters.intrinsics(state, self._reference)
@@ -94,37 +81,25 @@ class EuclideanAdjustment(RobustStage):
             self._irls = self._weight * self._loss.weights(self._squared)
         return self._cost(self.state, self._squared)
 
-    def _assemble(self, damping: float) -> None:
-        """Blocks, diagonal and gradient of the reduced system at the current state, landmarks damped."""
-        t, state, slots = self._tracks, self.state, self._parameters.slots
-        model = slots, state.cameras, state.xyz, self._image, self._irls, damping
-        threads.run(kernels.condense, t.ptr, t.ptr, t.cam, *model, *self._observed, *self._landmark)
-        layout = t.ptr, t.cam, t.landmark, t.camera_ptr, t.by_camera
-        system = self._blocks, self._diagonal, self._gradient
-        threads.run(kernels.gather, self._work, layout, self._pairs, slots, *self._observed, *system)
-
     def attempt(self, damping: float) -> _Trial | None:
         t, state, p = self._tracks, self.state, self._parameters
-        self._assemble(damping)
-        gradient = p.fold(self._gradient) + p.prior * p.intrinsics(state, self._reference)
-        diagonal = p.fold(self._diagonal) + p.prior
+        self._system.assemble(state.cameras, state.xyz, self._image, self._irls, damping)
+        gradient = p.fold(self._system.gradient) + p.prior * p.intrinsics(state, self._reference)
+        diagonal = p.fold(self._system.diagonal) + p.prior
         # A camera whose observations are all switched off stays where it is.
         shift = damping * np.where(diagonal > 0.0, diagonal, 1.0)
-        if not self._factorisation.factorise(self._blocks, shift + p.prior):
+        if not self._factorisation.factorise(self._system.blocks, shift + p.prior):
             return None
         step = self._factorisation.solve(-gradient)
         if not np.all(np.isfinite(step)):
             return None
         by_slot = p.unfold(step)
         moved = state.moved_cameras(p.complete(by_slot))
-        xyz, landmarks = np.empty_like(state.xyz), np.empty(t.landmarks)
-        G, Q, _ = self._observed
-        threads.run(kernels.back_substitute, t.ptr, t.ptr, t.cam, G, Q, *self._landmark, state.xyz, by_slot, xyz, landmarks)
+        xyz, gain = self._system.back_substitute(by_slot, state.xyz)
         if self._image[2]:
             threads.run(kernels.stay_in_front, t.ptr, t.ptr, t.cam, self._weight, moved.R, moved.t, state.xyz, xyz)
         moved = replace(moved, xyz=xyz)
         # -g'δ - 1/2 δ'Hδ of the joint system, with (H + damping) δ = -g.
-        gain = 0.5 * float(np.vdot(self._landmark[1], self._landmark[1])) + float(landmarks.sum())
         predicted = 0.5 * float(shift @ step**2 - gradient @ step) + gain
         squared = self._evaluate(moved)
         return _Trial(moved, squared, self._cost(moved, squared), predicted, float(np.linalg.norm(step)))
@@ -135,7 +110,7 @@ class EuclideanAdjustment(RobustStage):
     @property
     def squared_residuals(self) -> Array:
         """|r|² of every observation in pixels², without loss and weight."""
-        return self._squared_residuals(self.state)
+        return squared_residuals(self._tracks, self.state.cameras, self.state.xyz, self._image)
 
 
 def _with_shared_intrinsics(state: MetricState, groups: Index, free: FreeIntrinsics) -> MetricState:

@@ -13,7 +13,7 @@ from initfree.commands.options import Output
 from initfree.config import SolveConfig
 from initfree.errors import InputError
 from initfree.io.colmap import find_model
-from initfree.io.load import Intrinsics, load, load_model
+from initfree.io.load import Intrinsics, image_names, load, load_model
 from initfree.io.run_json import describe, write_json
 from initfree.io.staged import staged_directory
 from initfree.metrics import evaluate_models
@@ -38,7 +38,8 @@ def solve(
     config: tyro.conf.OmitArgPrefixes[SolveConfig],
     strategy: Strategy = "auto",
     min_obs: int = 3,
-    intrinsics: Intrinsics = "known",
+    intrinsics: Intrinsics | None = None,
+    image_list: Path | None = None,
     truth: Path | None = None,
 ) -> int:
     """Reconstruct cameras and landmarks from image observations alone.
@@ -47,17 +48,19 @@ def solve(
     is 0 if the reconstruction is accepted by the certificate, 3 if it is not, 2 for bad input.
 
     Args:
-        input: COLMAP model (text or binary; in INPUT, INPUT/sparse or INPUT/sparse/0) or BAL file (.txt, .bz2, .gz).
+        input: COLMAP model or database, BAL file, or anything else that `initfree formats` lists.
         output: Directory to write to.
         strategy: auto tries several starts, the first as configured here, until one is certified, and leaves out wrong
             matches at the end; single runs the paper's pipeline once, exactly as configured.
         min_obs: Fewest observations of a landmark that is used.
-        intrinsics: Whether a COLMAP model's intrinsics are used. Those of a BAL file never are.
+        intrinsics: Whether the input's intrinsics are used as they are, refined, or found anew; by default what the input
+            says of them. Those of a BAL file are never used.
+        image_list: File with the names of the images to use, one a line; by default all.
         truth: Model to evaluate against, and to take rotations from with --rotations truth.
     """
     began = time.perf_counter()
     console = Console(stderr=True, highlight=False, markup=False)
-    problem = load(input, min_obs, intrinsics)
+    problem = load(input, min_obs, intrinsics, None if image_list is None else image_names(image_list))
     model = None if truth is None else load_model(truth)
     rotations = None
     if config.rotations == "truth" and config.formulation == "pose-rot":

@@ -1,52 +1,83 @@
 """One way in: whatever the path holds, a `Problem`; and, apart from it, the truth."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
+import numpy as np
 import pycolmap
 
 from initfree.errors import InputError
-from initfree.io import bal, colmap
+from initfree.io import colmap
+from initfree.io.formats import Asked, format_of
 from initfree.model import MetricModel
-from initfree.problem import Observations, Problem, build_problem
+from initfree.problem import IntrinsicsKind, Observations, Problem, build_problem
 
-Intrinsics = Literal["known", "unknown"]
+Intrinsics = IntrinsicsKind
 
 
-def load(source: str | Path | pycolmap.Reconstruction, min_obs: int = 3, intrinsics: Intrinsics = "known") -> Problem:
-    """Read the observations of a COLMAP model (text or binary, at PATH, PATH/sparse or PATH/sparse/0; or in memory) or of a
-    BAL file.
+def load(
+    source: str | Path | pycolmap.Reconstruction,
+    min_obs: int = 3,
+    intrinsics: Intrinsics | None = None,
+    images: Iterable[str] | None = None,
+) -> Problem:
+    """Read the observations of anything that `initfree formats` lists, or of a COLMAP model in memory.
 
-    Landmarks need `min_obs` observations. With `intrinsics="unknown"` the focal lengths and distortion of a COLMAP model
-    are not used; those of a BAL file never are. Poses and points are not read.
+    Landmarks need `min_obs` observations. `intrinsics` says whether the input's are used: by default what the input says
+    (a database tells known focal lengths from guesses); those of a BAL file never are. `images` restricts to these names.
+    Poses and points are not read.
     """
     if isinstance(source, pycolmap.Reconstruction):
-        return build_problem(colmap.observations_of(source, "the model", intrinsics == "known"), min_obs)
-    return build_problem(load_observations(Path(source), intrinsics), min_obs)
+        observations = colmap.observations_of(source, "the model", intrinsics != "unknown")
+        return build_problem(_of_images(observations, None if images is None else frozenset(images)), min_obs)
+    return build_problem(load_observations(Path(source), intrinsics, images), min_obs)
 
 
-def load_observations(path: Path, intrinsics: Intrinsics = "known") -> Observations:
+def load_observations(path: Path, intrinsics: Intrinsics | None = None, images: Iterable[str] | None = None) -> Observations:
     """All observations, before filtering."""
-    if bal.is_bal(path):
-        return bal.read_observations(path)
-    return colmap.read_observations(_model_directory(path), intrinsics == "known")
+    asked = Asked(intrinsics, None if images is None else frozenset(images))
+    return _of_images(format_of(path).read(path, asked), asked.names)
 
 
 def load_model(path: str | Path) -> MetricModel:
-    """Poses and landmarks of a COLMAP model or a BAL file, to evaluate against or to be evaluated."""
+    """Poses and landmarks at a path, to evaluate against or to be evaluated."""
     path = Path(path)
-    if bal.is_bal(path):
-        return bal.metric_model(path)
-    return colmap.metric_model(colmap.read_model(_model_directory(path)))
+    found = format_of(path)
+    if found.model is None:
+        raise InputError(f"{path} is a {found.name}, which has observations but no poses; expected a reconstruction")
+    return found.model(path)
 
 
-def _model_directory(path: Path) -> Path:
-    if not path.exists():
-        raise InputError(f"{path} does not exist; expected a COLMAP model directory or a BAL file")
-    directory = colmap.find_model(path) if path.is_dir() else None
-    if directory is None:
-        raise InputError(
-            f"{path} holds no model; expected cameras, images and points3D (.bin or .txt) in it, in sparse or in sparse/0, "
-            "or a BAL file (.txt, .bz2, .gz)"
-        )
-    return directory
+def image_names(path: Path) -> list[str]:
+    """Names of images, one a line, as COLMAP's image lists have them."""
+    try:
+        names = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"image list {path} cannot be read: {error}") from error
+    names = [name for name in names if name]
+    if not names:
+        raise InputError(f"image list {path} is empty; expected the name of an image on each line")
+    return names
+
+
+def _of_images(o: Observations, names: frozenset[str] | None) -> Observations:
+    """The observations in the images of these names alone."""
+    if names is None or names == {image.name for image in o.images}:
+        return o
+    missing = sorted(names - {image.name for image in o.images})
+    if missing:
+        raise InputError(f"{o.source} has no image named {missing[0]!r}; the image list names {len(missing)} that it lacks")
+    stay = np.array([image.name in names for image in o.images])
+    number = np.cumsum(stay) - 1
+    kept = stay[o.image]
+    return replace(
+        o,
+        images=tuple(image for image, wanted in zip(o.images, stay, strict=True) if wanted),
+        image=number[o.image[kept]],
+        landmark_id=o.landmark_id[kept],
+        keypoint=o.keypoint[kept],
+        normalised=o.normalised[kept],
+        image_unit=o.image_unit[stay],
+        colour=None if o.colour is None else o.colour[kept],
+    )

@@ -1,0 +1,238 @@
+"""COLMAP's database, as its feature extractor and any of its matchers, or hloc, write it: tracks from verified matches.
+
+Read with SQLite itself, and read only: COLMAP's own library opens a database to write, and brings an old one up to date.
+The tables are those of every COLMAP since 3.0; columns that came later (relative poses, F, E) are used where they are.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pycolmap
+from scipy.spatial.transform import Rotation
+
+from initfree.errors import InputError
+from initfree.io.assemble import assemble
+from initfree.io.matches import tracks_from_matches
+from initfree.pairs import VerifiedPairs
+from initfree.problem import Image, IntrinsicsKind, Observations
+from initfree.tracks import Array
+
+MIN_INLIERS = 15
+"""of a pair that is used, as in COLMAP's mappers"""
+_MAGIC = b"SQLite format 3\0"
+_MOST_IMAGES = 2**31 - 1
+_USED = {
+    int(config)
+    for config in (
+        pycolmap.TwoViewGeometryConfiguration.CALIBRATED,
+        pycolmap.TwoViewGeometryConfiguration.UNCALIBRATED,
+        pycolmap.TwoViewGeometryConfiguration.PLANAR,
+        pycolmap.TwoViewGeometryConfiguration.PANORAMIC,
+        pycolmap.TwoViewGeometryConfiguration.PLANAR_OR_PANORAMIC,
+    )
+}
+"""two-view geometries that stand for one scene: no watermark, nothing degenerate"""
+
+
+def is_database(path: Path) -> bool:
+    """Whether the file begins as SQLite's do."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True)
+class Database:
+    """What the tables hold of the images asked for."""
+
+    images: tuple[Image, ...]
+    cameras: dict[int, pycolmap.Camera]
+    pairs: VerifiedPairs
+
+
+def read_observations(
+    path: Path, intrinsics: IntrinsicsKind | None = None, names: Iterable[str] | None = None
+) -> Observations:
+    """Tracks of the verified matches; landmarks are numbered from 1.
+
+    Without `intrinsics` the database says it: known where every camera used has a focal length prior (`prior_focal_length`),
+    otherwise a guess to refine. `names` restricts to those images.
+    """
+    found = read_database(path, names)
+    if not len(found.pairs.image):
+        raise InputError(
+            f"{path} has no verified matches: no image pair has {MIN_INLIERS} inliers of a two-view geometry; "
+            "run a matcher of COLMAP (it verifies), or `colmap geometric_verifier` after hloc's"
+        )
+    tracks = tracks_from_matches(
+        [image.keypoints for image in found.images], found.pairs.image, found.pairs.ptr, found.pairs.keypoint
+    )
+    if intrinsics is None:
+        used = {found.images[k].camera_id for k in np.unique(tracks.image)}
+        intrinsics = "known" if all(found.cameras[k].has_prior_focal_length for k in used) else "refine"
+    return assemble(
+        str(path), found.images, found.cameras, tracks.image, tracks.track + 1, tracks.keypoint,
+        intrinsics=intrinsics, pairs=found.pairs,
+    )  # fmt: skip
+
+
+def read_database(path: Path, names: Iterable[str] | None = None) -> Database:
+    """Images with their keypoints, cameras and verified pairs, ordered by id."""
+    with _open(path) as connection:
+        cameras = _cameras(connection, path)
+        wanted = None if names is None else set(names)
+        rows = [row for row in _rows(connection, path, "images") if wanted is None or row["name"] in wanted]
+        missing = sorted((wanted or set()) - {row["name"] for row in rows})
+        if missing:
+            raise InputError(f"{path} has no image named {missing[0]!r}; the image list names {len(missing)} that it lacks")
+        rows.sort(key=lambda row: row["image_id"])
+        keypoints = _keypoints(connection, path)
+        images = []
+        for row in rows:
+            if row["camera_id"] not in cameras:
+                raise InputError(
+                    f"{path}: image {row['name']!r} has camera {row['camera_id']}, which is not in the database"
+                )
+            xy = keypoints.get(row["image_id"], np.empty((0, 2)))
+            images.append(Image(row["name"], row["image_id"], row["camera_id"], xy))
+        pairs = _pairs(connection, path, images)
+    used = {image.camera_id for image in images}
+    return Database(tuple(images), {k: camera for k, camera in cameras.items() if k in used}, pairs)
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[sqlite3.Connection]:
+    if not path.is_file():
+        raise InputError(f"{path} is a directory; expected a COLMAP database" if path.is_dir() else f"{path} does not exist")
+    if not is_database(path):
+        raise InputError(f"{path} is no COLMAP database: expected a file that begins with {_MAGIC[:-1].decode()!r}")
+    # A journal beside the file belongs to it; without one nobody is writing, and no lock file need be made beside it.
+    journal = path.with_name(path.name + "-wal")
+    busy = journal.is_file() and journal.stat().st_size > 0
+    uri = f"{path.resolve().as_uri()}?mode=ro" + ("" if busy else "&immutable=1")
+    try:
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            connection.row_factory = sqlite3.Row
+            yield connection
+    except sqlite3.Error as error:
+        raise InputError(f"{path} cannot be read as a COLMAP database: {error}") from error
+
+
+def _rows(connection: sqlite3.Connection, path: Path, table: str, columns: str = "*") -> list[sqlite3.Row]:
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if table not in tables:
+        raise InputError(f"{path} has no table {table!r}; expected a COLMAP database")
+    return connection.execute(f"SELECT {columns} FROM {table}").fetchall()
+
+
+def _cameras(connection: sqlite3.Connection, path: Path) -> dict[int, pycolmap.Camera]:
+    cameras = {}
+    for row in _rows(connection, path, "cameras"):
+        params = _array(row["params"], np.float64, path, f"parameters of camera {row['camera_id']}")
+        try:
+            model = pycolmap.CameraModelId(row["model"])
+            camera = pycolmap.Camera(
+                camera_id=row["camera_id"], model=model, width=row["width"], height=row["height"], params=params.tolist()
+            )
+            valid = camera.verify_params()
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise InputError(f"{path}: camera {row['camera_id']} has model {row['model']}, unknown to COLMAP") from error
+        if not valid:
+            raise InputError(
+                f"{path}: camera {row['camera_id']} has {len(params)} parameters, not those of {camera.model_name}"
+            )
+        camera.has_prior_focal_length = bool(row["prior_focal_length"])
+        cameras[row["camera_id"]] = camera
+    return cameras
+
+
+def _keypoints(connection: sqlite3.Connection, path: Path) -> dict[int, Array]:
+    """Pixels of every image's keypoints; what follows them (scale, orientation, affine shape) is not used."""
+    result = {}
+    for row in _rows(connection, path, "keypoints"):
+        data = _matrix(row, np.float32, path, f"keypoints of image {row['image_id']}")
+        if len(data) and data.shape[1] < 2:
+            raise InputError(
+                f"{path}: the keypoints of image {row['image_id']} have {row['cols']} columns; expected x, y, ..."
+            )
+        result[row["image_id"]] = data[:, :2].astype(np.float64) if len(data) else np.empty((0, 2))
+    return result
+
+
+def _pairs(connection: sqlite3.Connection, path: Path, images: list[Image]) -> VerifiedPairs:
+    index = {image.image_id: k for k, image in enumerate(images)}
+    pairs, matches, R, t, F = [], [], [], [], []
+    for row in sorted(_rows(connection, path, "two_view_geometries"), key=lambda row: row["pair_id"]):
+        # image_pair_to_pair_id: 2147483647 · the smaller id + the larger one.
+        one, two = divmod(row["pair_id"], _MOST_IMAGES)
+        if row["config"] not in _USED or row["rows"] < MIN_INLIERS or one not in index or two not in index:
+            continue
+        what = f"matches of images {one} and {two}"
+        match = _matrix(row, np.uint32, path, what).astype(np.int64)
+        if match.shape[1] != 2:
+            raise InputError(f"{path}: the {what} have {row['cols']} columns; expected two keypoints each")
+        counts = np.array([len(images[index[k]].keypoints) for k in (one, two)])
+        if (match >= counts).any():
+            raise InputError(f"{path}: the {what} name a keypoint that an image has not ({match.max(axis=0)} of {counts})")
+        pairs.append((index[one], index[two]))
+        matches.append(match)
+        rotation, translation = _relative_pose(row, path)
+        R.append(rotation)
+        t.append(translation)
+        F.append(_fundamental_matrix(row, path))
+    count = len(pairs)
+    return VerifiedPairs(
+        np.array(pairs, dtype=np.int64).reshape(-1, 2),
+        np.concatenate([[0], np.cumsum([len(match) for match in matches])]).astype(np.int64),
+        np.concatenate([np.empty((0, 2), dtype=np.int64), *matches]),
+        np.array(R).reshape(count, 3, 3),
+        np.array(t).reshape(count, 3),
+        np.array(F).reshape(count, 3, 3),
+    )
+
+
+def _relative_pose(row: sqlite3.Row, path: Path) -> tuple[Array, Array]:
+    """Rotation and direction; not a number where there are none, or no translation: then nothing was estimated."""
+    nothing = np.full((3, 3), np.nan), np.full(3, np.nan)
+    if "qvec" not in row.keys() or not row["qvec"] or not row["tvec"]:  # noqa: SIM118
+        return nothing
+    q = _array(row["qvec"], np.float64, path, "relative rotations")
+    t = _array(row["tvec"], np.float64, path, "relative translations")
+    length = float(np.linalg.norm(t))
+    if len(q) != 4 or len(t) != 3 or not np.isfinite([*q, length]).all() or length == 0.0 or not q.any():
+        return nothing
+    return Rotation.from_quat(q[[1, 2, 3, 0]]).as_matrix(), t / length
+
+
+def _fundamental_matrix(row: sqlite3.Row, path: Path) -> Array:
+    """Not a number where there is none. Of rank two: programs that estimate none write the identity."""
+    nothing = np.full((3, 3), np.nan)
+    if "F" not in row.keys() or not row["F"]:  # noqa: SIM118
+        return nothing
+    F = _array(row["F"], np.float64, path, "fundamental matrices")
+    if len(F) != 9 or not np.isfinite(F).all() or not F.any():
+        return nothing
+    F = F.reshape(3, 3) / np.linalg.norm(F)
+    return F if np.abs(np.linalg.det(F)) < 1e-6 else nothing
+
+
+def _matrix(row: sqlite3.Row, dtype: Any, path: Path, what: str) -> Any:
+    values = _array(row["data"], dtype, path, what)
+    if row["rows"] < 0 or row["cols"] < 0 or len(values) != row["rows"] * row["cols"]:
+        raise InputError(f"{path}: the {what} are {len(values)} numbers; expected {row['rows']} x {row['cols']}")
+    return values.reshape(row["rows"], row["cols"])
+
+
+def _array(blob: Any, dtype: Any, path: Path, what: str) -> Any:
+    if blob is None:
+        return np.empty(0, dtype=dtype)
+    if not isinstance(blob, bytes) or len(blob) % np.dtype(dtype).itemsize:
+        raise InputError(f"{path}: the {what} are no array of {np.dtype(dtype).name}")
+    return np.frombuffer(blob, dtype=dtype)

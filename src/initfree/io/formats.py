@@ -1,0 +1,91 @@
+"""Everything that can be read: one entry a format, one reader a file. `initfree formats` lists them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from initfree.errors import InputError
+from initfree.io import bal, colmap, database
+from initfree.model import MetricModel
+from initfree.problem import IntrinsicsKind, Observations
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user wants of an input."""
+
+    intrinsics: IntrinsicsKind | None = None
+    """None: what the input says of them"""
+    names: frozenset[str] | None = None
+    """images to read; None: all"""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of input."""
+
+    name: str
+    looks: str
+    """what there is at the path"""
+    example: str
+    """a command that reads it"""
+    recognises: Callable[[Path], bool]
+    read: Callable[[Path, Asked], Observations]
+    model: Callable[[Path], MetricModel] | None = None
+    """its own poses and landmarks, where it has them"""
+
+
+def _colmap_observations(path: Path, asked: Asked) -> Observations:
+    return colmap.read_observations(_colmap_directory(path), asked.intrinsics != "unknown")
+
+
+def _colmap_directory(path: Path) -> Path:
+    directory = colmap.find_model(path)
+    assert directory is not None  # recognised
+    return directory
+
+
+FORMATS = (
+    Format(
+        "COLMAP model",
+        "cameras, images and points3D (.bin or .txt) in the directory, in its sparse or its sparse/0",
+        "initfree solve project/sparse/0 --output out",
+        lambda path: path.is_dir() and colmap.find_model(path) is not None,
+        _colmap_observations,
+        lambda path: colmap.metric_model(colmap.read_model(_colmap_directory(path))),
+    ),
+    Format(
+        "COLMAP database",
+        "database.db with verified matches, of COLMAP or hloc",
+        "initfree solve database.db --output out",
+        database.is_database,
+        lambda path, asked: database.read_observations(path, asked.intrinsics, asked.names),
+    ),
+    Format(
+        "BAL",
+        "a problem of Bundle Adjustment in the Large (.txt, .bz2, .gz)",
+        "initfree solve problem-16-22106-pre.txt.bz2 --output out",
+        bal.is_bal,
+        lambda path, asked: bal.read_observations(path),
+        bal.metric_model,
+    ),
+)
+"""in the order in which they are tried"""
+
+
+def format_of(path: Path) -> Format:
+    """The format of what is at `path`."""
+    if not path.exists():
+        raise InputError(f"{path} does not exist; expected {_expected()}")
+    for one in FORMATS:
+        if one.recognises(path):
+            return one
+    if path.is_file() and path.stat().st_size == 0:
+        raise InputError(f"{path} is empty (0 bytes); expected {_expected()}")
+    kind = "holds nothing that can be read" if path.is_dir() else "is of no format that can be read"
+    raise InputError(f"{path} {kind}; expected {_expected()} (`initfree formats` tells what each looks like)")
+
+
+def _expected() -> str:
+    names = [one.name for one in FORMATS]
+    return f"one of {', '.join(names[:-1])} or {names[-1]}"

@@ -1,0 +1,344 @@
+"""COLMAP databases: tracks from verified matches, relative poses that are there already, and what can be wrong."""
+
+import os
+import shutil
+import sqlite3
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pycolmap
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from synthetic import ring
+
+import initfree
+from initfree.io import database
+from initfree.io.load import load_observations
+from initfree.io.matches import tracks_from_matches
+from initfree.problem import build_problem
+from initfree.two_view import given as given_pairs
+from initfree.two_view.geometry import two_view_geometries
+from initfree.two_view.given import two_view_geometries_of
+
+FOCAL = 420.0
+
+
+def partition(tracks) -> set[frozenset[tuple[int, int]]]:
+    parts: dict[int, set[tuple[int, int]]] = {}
+    for image, keypoint, track in zip(tracks.image, tracks.keypoint, tracks.track, strict=True):
+        parts.setdefault(int(track), set()).add((int(image), int(keypoint)))
+    return {frozenset(part) for part in parts.values()}
+
+
+def as_pairs(matches: dict[tuple[int, int], list[tuple[int, int]]]):
+    """Pairs, ptr and keypoints as `tracks_from_matches` takes them."""
+    image = np.array(sorted(matches)).reshape(-1, 2)
+    lists = [np.array(matches[pair], dtype=np.int64).reshape(-1, 2) for pair in sorted(matches)]
+    return image, np.concatenate([[0], np.cumsum([len(m) for m in lists])]), np.concatenate(lists)
+
+
+def visible(rng, images: int, landmarks: int):
+    """Keypoints of landmarks at distinct places and all true matches, keypoints in random order."""
+    seen = rng.random((landmarks, images)) < 0.6
+    number = [{int(j): n for n, j in enumerate(rng.permutation(np.flatnonzero(seen[:, k])))} for k in range(images)]
+    keypoints = [rng.permutation(10_000)[: 2 * len(number[k])].reshape(-1, 2) * 2.0 for k in range(images)]
+    matches = {
+        (a, b): [(number[a][j], number[b][j]) for j in number[a] if j in number[b]]
+        for a, b in combinations(range(images), 2)
+    }
+    truth = {frozenset((k, number[k][j]) for k in range(images) if j in number[k]) for j in range(landmarks)}
+    return (
+        keypoints,
+        {pair: found for pair, found in matches.items() if found},
+        {part for part in truth if len(part) >= 2},
+        number,
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_all_true_matches_give_the_true_tracks(seed):
+    keypoints, matches, truth, _ = visible(np.random.default_rng(seed), 6, 30)
+    tracks = tracks_from_matches(keypoints, *as_pairs(matches))
+    assert partition(tracks) == truth
+    assert (tracks.conflicting, tracks.cut, tracks.joined) == (0, 0, 0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000), wrong=st.integers(1, 12))
+def test_wrong_matches_are_cut_and_no_image_shows_a_track_twice(seed, wrong):
+    """Landmarks that all images see: each wrong match has no triangle, so exactly the truth is left."""
+    rng = np.random.default_rng(seed)
+    images, landmarks = 5, 25
+    keypoints = [rng.permutation(10_000)[: 2 * landmarks].reshape(-1, 2) * 2.0 for _ in range(images)]
+    matches = {pair: [(j, j) for j in range(landmarks)] for pair in combinations(range(images), 2)}
+    # Of distinct landmarks, so that no two wrong matches support each other.
+    one = rng.permutation(landmarks)[: 2 * wrong].reshape(-1, 2)
+    for n, (i, j) in enumerate(one.tolist()):
+        matches[sorted(matches)[n % len(matches)]].append((i, j))
+    tracks = tracks_from_matches(keypoints, *as_pairs(matches))
+    assert partition(tracks) == {frozenset((k, j) for k in range(images)) for j in range(landmarks)}
+    assert tracks.conflicting == len(one)
+    assert tracks.cut == len(one)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_whatever_the_matches_tracks_are_tracks(seed):
+    rng = np.random.default_rng(seed)
+    images, points = 5, 12
+    keypoints = [rng.integers(0, 6, size=(points, 2)).astype(float) for _ in range(images)]
+    matches = {
+        pair: list(map(tuple, rng.integers(0, points, size=(rng.integers(1, 15), 2)).tolist()))
+        for pair in combinations(range(images), 2)
+    }
+    tracks = tracks_from_matches(keypoints, *as_pairs(matches))
+    lengths = np.bincount(tracks.track)
+    assert lengths.min(initial=2) >= 2
+    key = tracks.track * images + tracks.image
+    assert len(np.unique(key)) == len(key)
+    observed = tracks.image * points + tracks.keypoint
+    assert len(np.unique(observed)) == len(observed)
+    again = tracks_from_matches(keypoints, *as_pairs(matches))
+    assert np.array_equal(again.keypoint, tracks.keypoint)
+
+
+def test_duplicate_keypoints_at_one_place_are_joined():
+    """SIFT writes a keypoint once for each orientation: matches to either are matches of the same track."""
+    places = np.array([[10.0, 10.0], [50.0, 50.0]])
+    twice = np.array([[10.0, 10.0], [10.0, 10.0], [50.0, 50.0], [50.4, 50.3]])
+    matches = {(0, 1): [(0, 0), (1, 2)], (1, 2): [(1, 0), (3, 1)], (0, 2): [(0, 0), (1, 1)]}
+    tracks = tracks_from_matches([places, twice, places], *as_pairs(matches))
+    assert partition(tracks) == {frozenset({(0, 0), (1, 0), (2, 0)}), frozenset({(0, 1), (1, 2), (2, 1)})}
+    assert tracks.joined == 2
+    assert tracks.conflicting == 0
+
+
+@pytest.fixture(scope="module")
+def scene():
+    return ring(cameras=8, landmarks=150, min_observations=3)
+
+
+def write(path, scene, *, prior: bool = True, poses: bool = True, order=None):
+    """The scene as a database: keypoints with two more columns, all pairs with their true relative poses."""
+    rank = np.empty(scene.tracks.observations, dtype=np.int64)
+    order = list(range(scene.tracks.cameras)) if order is None else order
+    with pycolmap.Database.open(path) as db:
+        camera = pycolmap.Camera(camera_id=1, model="SIMPLE_PINHOLE", width=640, height=480, params=[FOCAL, 320.0, 240.0])
+        camera.has_prior_focal_length = prior
+        db.write_camera(camera, use_camera_id=True)
+        for k in order:
+            here = np.flatnonzero(scene.tracks.cam == k)
+            rank[here] = np.arange(len(here))
+            db.write_image(pycolmap.Image(name=f"image{k}.jpg", camera_id=1, image_id=k + 1), use_image_id=True)
+            xy = scene.m[here] * FOCAL + (320.0, 240.0)
+            db.write_keypoints(k + 1, np.hstack([xy, np.ones((len(xy), 2))]).astype(np.float32))
+        for a, b in combinations(range(scene.tracks.cameras), 2):
+            _, i, j = np.intersect1d(*(scene.tracks.landmark[scene.tracks.cam == k] for k in (a, b)), return_indices=True)
+            geometry = pycolmap.TwoViewGeometry()
+            geometry.config = pycolmap.TwoViewGeometryConfiguration.CALIBRATED
+            geometry.inlier_matches = np.stack([i, j], axis=1).astype(np.uint32)
+            if poses:
+                R = scene.R[b] @ scene.R[a].T
+                t = scene.R[b] @ (scene.centres[a] - scene.centres[b])
+                geometry.cam2_from_cam1 = pycolmap.Rigid3d(pycolmap.Rotation3d(R), t)
+            db.write_two_view_geometry(a + 1, b + 1, geometry)
+    return path
+
+
+@pytest.fixture
+def db(tmp_path, scene):
+    return write(tmp_path / "database.db", scene)
+
+
+def sql(path, *statements):
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(*statement) if isinstance(statement, tuple) else connection.execute(statement)
+    connection.commit()
+    connection.close()
+    return path
+
+
+def test_a_database_gives_the_observations_of_the_scene(db, scene):
+    observations = load_observations(db)
+    problem = build_problem(observations)
+    assert observations.intrinsics == "known"
+    assert problem.tracks.observations == scene.tracks.observations
+    assert sorted(np.diff(problem.tracks.ptr)) == sorted(np.diff(scene.tracks.ptr))
+    ours = {(int(c), *np.round(m, 3)) for c, m in zip(problem.tracks.cam, problem.m, strict=True)}
+    assert ours == {(int(c), *np.round(m, 3)) for c, m in zip(scene.tracks.cam, scene.m, strict=True)}
+
+
+def test_a_guessed_focal_length_is_to_be_refined(tmp_path, scene):
+    path = write(tmp_path / "guess.db", scene, prior=False)
+    assert load_observations(path).intrinsics == "refine"
+    assert load_observations(path, "known").intrinsics == "known"
+    assert not load_observations(path, "unknown").calibrated
+
+
+def test_an_image_list_restricts_before_tracks_are_made(db, tmp_path, scene):
+    names = [f"image{k}.jpg" for k in range(5)]
+    problem = initfree.load(db, images=names)
+    assert problem.names == tuple(names)
+    (tmp_path / "list.txt").write_text("image0.jpg\nnobody.jpg\n")
+    with pytest.raises(initfree.InputError, match=r"no image named 'nobody\.jpg'"):
+        initfree.load(db, images=["image0.jpg", "nobody.jpg"])
+
+
+def test_the_file_is_neither_changed_nor_locked(db):
+    before = db.read_bytes()
+    os.chmod(db, 0o444)
+    os.chmod(db.parent, 0o555)
+    try:
+        load_observations(db)
+        assert sorted(path.name for path in db.parent.iterdir()) == ["database.db"]
+    finally:
+        os.chmod(db.parent, 0o755)
+    assert db.read_bytes() == before
+
+
+def test_databases_of_old_versions_have_no_poses_and_no_rigs(db, scene):
+    sql(db, "ALTER TABLE two_view_geometries DROP COLUMN qvec", "ALTER TABLE two_view_geometries DROP COLUMN tvec",
+        "DROP TABLE rig_sensors", "DROP TABLE frame_data", "DROP TABLE frames", "DROP TABLE rigs")  # fmt: skip
+    observations = load_observations(db)
+    assert build_problem(observations).tracks.observations == scene.tracks.observations
+    assert np.isnan(observations.pairs.R).all()
+
+
+def test_an_identity_in_place_of_a_geometry_says_nothing(db):
+    """hloc writes matches that were verified elsewhere with E = F = I and no translation."""
+    eye, q = np.eye(3).tobytes(), np.array([1.0, 0.0, 0.0, 0.0]).tobytes()
+    sql(db, ("UPDATE two_view_geometries SET F = ?, E = ?, qvec = ?, tvec = ?", (eye, eye, q, np.zeros(3).tobytes())))
+    pairs = load_observations(db).pairs
+    assert np.isnan(pairs.R).all()
+    assert np.isnan(pairs.F).all()
+
+
+def angle(a, b):
+    return np.degrees(2.0 * np.arcsin(np.minimum(np.linalg.norm(a - b) / np.sqrt(8.0), 1.0)))
+
+
+def test_relative_poses_of_the_database_are_used_and_not_estimated(db, scene, monkeypatch):
+    problem = initfree.load(db)
+    monkeypatch.setattr(given_pairs.pycolmap, "estimate_essential_matrix", lambda *_: pytest.fail("estimated again"))
+    found = two_view_geometries_of(problem, 0)
+    assert len(found) >= problem.tracks.cameras
+    for pair in found:
+        assert angle(pair.R, scene.R[pair.k] @ scene.R[pair.l].T) < 1e-3
+        assert pair.inlier.all()
+        assert (problem.tracks.cam[pair.matches] == (pair.k, pair.l)).all()
+
+
+@pytest.mark.parametrize("wrong", ["missing", "turned"])
+def test_poses_that_do_not_explain_the_matches_are_estimated(tmp_path, scene, wrong):
+    problem = initfree.load(write(tmp_path / "database.db", scene, poses=wrong != "missing"))
+    if wrong == "turned":
+        o = problem.observations
+        problem = replace(problem, observations=replace(o, pairs=replace(o.pairs, R=o.pairs.R.transpose(0, 2, 1))))
+    found = two_view_geometries_of(problem, 0)
+    errors = [angle(pair.R, scene.R[pair.k] @ scene.R[pair.l].T) for pair in found]
+    assert np.median(errors) < 0.1
+    assert {(p.k, p.l) for p in found} == {(p.k, p.l) for p in two_view_geometries(problem, 0)}
+
+
+def test_pairs_that_the_database_did_not_verify_are_left_out(db, scene):
+    sql(db, "DELETE FROM two_view_geometries WHERE pair_id < 2147483647 * 2")
+    problem = initfree.load(db)
+    first = problem.names.index("image0.jpg") if "image0.jpg" in problem.names else None
+    assert all(first not in (pair.k, pair.l) for pair in two_view_geometries_of(problem, 0))
+
+
+def test_the_matches_of_the_generator_are_its_observations(tmp_path):
+    pytest.importorskip("embreex")
+    from initfree.generator import generate
+    from initfree.generator.database import write_database
+
+    dataset = generate("set1", 0, cameras=16, points=300, density=4.0, noise=0.5)
+    write_database(dataset, tmp_path / "database.db")
+    o = load_observations(tmp_path / "database.db")
+    noisy = dataset.noisy
+    landmark = {(i, k): j for i, k, j in zip(noisy.image, noisy.keypoint(len(dataset.names)), noisy.landmark, strict=True)}
+    truth = np.array([landmark[i, k] for i, k in zip(o.image, o.keypoint, strict=True)])
+    # Verified matches never join two landmarks here; a landmark whose pairs were not verified may come in parts.
+    pure = [len(np.unique(truth[o.landmark_id == j])) for j in np.unique(o.landmark_id)]
+    assert max(pure) == 1
+    assert len(o.image) > 0.7 * len(noisy.image)
+
+
+def broken(kind, db, tmp_path):
+    path = tmp_path / "broken.db"
+    shutil.copy(db, path)
+    match kind:
+        case "truncated":
+            path.write_bytes(db.read_bytes()[: len(db.read_bytes()) // 3])
+        case "garbage inside":
+            data = bytearray(db.read_bytes())
+            data[100:4000] = b"\x07" * 3900
+            path.write_bytes(bytes(data))
+        case "empty":
+            path.write_bytes(b"")
+        case "a directory":
+            path.unlink()
+            path.mkdir()
+        case "another database":
+            path.unlink()
+            sql(path, "CREATE TABLE songs (name TEXT)")
+        case "no verified matches":
+            sql(path, "DELETE FROM two_view_geometries")
+        case "degenerate pairs":
+            sql(path, "UPDATE two_view_geometries SET config = 1")
+        case "a keypoint that is not there":
+            blob = np.full((20, 2), 10**6, dtype=np.uint32).tobytes()
+            sql(path, ("UPDATE two_view_geometries SET rows = 20, data = ?", (blob,)))
+        case "half a row of matches":
+            sql(path, ("UPDATE two_view_geometries SET data = ?", (b"\0" * 12,)))
+        case "keypoints that are not finite":
+            rows = 200
+            sql(path, ("UPDATE keypoints SET rows = ?, data = ?", (rows, np.full((rows, 4), np.nan, np.float32).tobytes())))
+        case "keypoints of one column":
+            sql(path, ("UPDATE keypoints SET cols = 1, rows = 200, data = ?", (np.zeros(200, np.float32).tobytes(),)))
+        case "an unknown camera model":
+            sql(path, "UPDATE cameras SET model = 99")
+        case "too few camera parameters":
+            sql(path, ("UPDATE cameras SET params = ?", (np.ones(2).tobytes(),)))
+        case "a camera that is not there":
+            sql(path, "PRAGMA foreign_keys = OFF", "UPDATE images SET camera_id = 9")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("truncated", "cannot be read as a COLMAP database"),
+        ("garbage inside", "cannot be read as a COLMAP database"),
+        ("empty", r"is empty \(0 bytes\)"),
+        ("a directory", "holds nothing that can be read"),
+        ("another database", "no table 'cameras'"),
+        ("no verified matches", "no verified matches"),
+        ("degenerate pairs", "no verified matches"),
+        ("a keypoint that is not there", "name a keypoint that an image has not"),
+        ("half a row of matches", "expected"),
+        ("keypoints that are not finite", "expected finite numbers"),
+        ("keypoints of one column", "1 columns; expected x, y"),
+        ("an unknown camera model", "has model 99"),
+        ("too few camera parameters", "2 parameters"),
+        ("a camera that is not there", "has camera 9"),
+    ],
+)
+def test_broken_databases_are_named_in_one_sentence(db, tmp_path, kind, says):
+    path = broken(kind, db, tmp_path)
+    with pytest.raises(initfree.InputError, match=says) as caught:
+        initfree.load(path)
+    assert "\n" not in str(caught.value)
+    assert "broken.db" in str(caught.value)
+
+
+def test_only_files_that_begin_as_sqlite_are_databases(tmp_path, db):
+    assert database.is_database(db)
+    assert not database.is_database(tmp_path)
+    (tmp_path / "notes.db").write_text("hello")
+    with pytest.raises(initfree.InputError, match="of no format that can be read"):
+        initfree.load(tmp_path / "notes.db")

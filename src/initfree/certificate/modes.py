@@ -129,7 +129,7 @@ def weakest_mode(system: CameraSystem, noise: float) -> WeakestMode:
 
     operator = LinearOperator((len(poses), len(poses)), matvec=covariance, dtype=np.float64)  # pyright: ignore[reportCallIssue]
     start = np.random.default_rng(0).standard_normal(len(poses))
-    values, vectors = eigsh(operator, k=1, v0=start, tol=1e-3)
+    values, vectors = eigsh(operator, k=1, v0=start, tol=1e-3)  # pyright: ignore[reportArgumentType]
     step = noise * float(np.sqrt(max(values[-1], 0.0))) * vectors[:, -1].reshape(-1, 6)
     R, centres = system.cameras[0], system.centres
     # A camera that turns with the world by q has ω = -R q, one that moves with it by d has γ = -R d.
@@ -160,7 +160,7 @@ def _rigid_field(motion: Array, centres: Array) -> Array:
 def _motion(field: Array, centres: Array) -> Array:
     """The motion (q, d, s) of the world that explains a field best, in the sense of least squares."""
     columns = [_rigid_field(unit, centres).ravel() for unit in np.eye(7)]
-    return np.linalg.lstsq(np.column_stack(columns), field.ravel(), rcond=None)[0]
+    return np.asarray(np.linalg.lstsq(np.column_stack(columns), field.ravel(), rcond=None)[0], dtype=np.float64)
 
 
 def _two_groups(field: Array, centres: Array) -> tuple[NDArray[np.bool_], list[Array]]:

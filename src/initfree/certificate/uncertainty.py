@@ -129,7 +129,7 @@ class CameraSystem:
         values = np.concatenate([self.blocks.ravel(), self.blocks[other]])
         places = np.concatenate([row.ravel(), col[other]]), np.concatenate([col.ravel(), row[other]])
         S = coo_array((values, places), shape=(self.size, self.size)).tocsc()
-        return csc_array(S + _diagonal(self._stiffened(S.diagonal())))
+        return csc_array(S + _diagonal(self._stiffened(np.asarray(S.diagonal(), dtype=np.float64))))
 
     @cached_property
     def dense(self) -> Array:

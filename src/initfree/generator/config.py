@@ -87,7 +87,34 @@ class ColmapModel:
     """The model's directory; None looks in the directory named by INITFREE_DATA."""
 
 
-Scene = Annotated[Courthouse | Town | Mesh | PointCloud | Blend | ColmapModel, Field(discriminator="kind")]
+@dataclass(frozen=True, config=_strict)
+class Part:
+    """Landmarks of one shape, at random places of it (`size` is its extent along the axes).
+
+    `box`: anywhere inside (a wall, a pole, a spot are thin boxes); `cubic`: on the twisted cubic
+    centre + size/2 (s, s², s³), -1 <= s <= 1;
+    `hyperboloid`: on (x/a)² + (y/b)² - (z/c)² = 1, |z| <= c, with size (2a, 2b, 2c) about the centre.
+    """
+
+    landmarks: Count = 500
+    shape: Literal["box", "cubic", "hyperboloid"] = "box"
+    centre: Vector = (0.0, 0.0, 0.0)
+    size: tuple[Positive, Positive, Positive] = (1.0, 1.0, 1.0)
+    equal_to: Annotated[int, Field(ge=0)] | None = None
+    """An earlier part that looks the same: its landmarks again, about this centre; its shape, size and number count."""
+
+
+@dataclass(frozen=True, config=_strict)
+class Parts:
+    """Clusters of landmarks and nothing that hides them: scenes that are hard for their geometry alone."""
+
+    kind: Literal["parts"]
+    parts: Annotated[tuple[Part, ...], Field(min_length=1)]
+    landmarks: Count = 1_000_000
+    """Most landmarks; all of the parts' by default."""
+
+
+Scene = Annotated[Courthouse | Town | Mesh | PointCloud | Blend | ColmapModel | Parts, Field(discriminator="kind")]
 
 
 @dataclass(frozen=True, config=_strict)
@@ -203,7 +230,18 @@ class BlenderPath:
     """Used for curves; an animated camera brings its own orientation."""
 
 
-Trajectory = Annotated[Rings | Lateral | Orbit | Grid | Curve | PoseFile | BlenderPath, Field(discriminator="kind")]
+Route = Annotated[Rings | Lateral | Orbit | Grid | Curve, Field(discriminator="kind")]
+
+
+@dataclass(frozen=True, config=_strict)
+class Groups:
+    """Several trajectories, one after the other, each with its own targets."""
+
+    kind: Literal["groups"]
+    groups: Annotated[tuple[Route, ...], Field(min_length=1)]
+
+
+Trajectory = Annotated[Rings | Lateral | Orbit | Grid | Curve | PoseFile | BlenderPath | Groups, Field(discriminator="kind")]
 
 
 @dataclass(frozen=True, config=_strict)
@@ -256,6 +294,8 @@ class Degradation:
     """Share of observations assigned to a wrong track: matches between real keypoints."""
     merged: SpoiltShare = 0.0
     """Share of tracks merged, in twos, with a track of unrelated images (repeated structure)."""
+    equal: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the landmarks of parts that look the same which are taken for one, where no image sees both."""
     rotation_noise: NotNegative = 0.0
     """Initial orientations for classical bundle adjustment, degrees."""
     translation_noise: NotNegative = 0.0
@@ -285,6 +325,8 @@ class Config:
     name: str
     scene: Scene
     description: str = ""
+    determined: bool = True
+    """Whether the observations tell the reconstruction; false where a preset is made so that they do not."""
     trajectory: Trajectory | None = None
     camera: Camera = field(default_factory=Camera)
     visibility: Visibility = field(default_factory=Visibility)

@@ -18,10 +18,19 @@ Floats = NDArray[np.float64]
 
 
 def degrade(
-    observations: Observations, images: int, landmarks: int, degradation: config.Degradation, seed: int
+    observations: Observations,
+    images: int,
+    landmarks: int,
+    degradation: config.Degradation,
+    seed: int,
+    equal: NDArray[np.int64] | None = None,
 ) -> Observations:
-    """Merged tracks first, then wrong matches, then noise."""
+    """Landmarks that look the same (pairs `equal`) first, then merged tracks, wrong matches, noise."""
     landmark = observations.landmark
+    if degradation.equal > 0 and degradation.merged > 0:
+        raise InputError(f"equal = {degradation.equal:g} and merged = {degradation.merged:g}: expected one of them")
+    if degradation.equal > 0 and equal is not None:
+        landmark = merge_equal(observations, landmarks, equal, degradation.equal, stream(seed, "equal parts"))
     if degradation.merged > 0:
         landmark = merge_tracks(observations, images, landmarks, degradation.merged, stream(seed, "merged tracks"))
     if degradation.outliers > 0:
@@ -88,6 +97,25 @@ def merge_tracks(
     raise InputError(
         f"merged = {share:g} is impossible: only {2 * done} of {2 * pairs} tracks have a partner without common images"
     )
+
+
+def merge_equal(
+    observations: Observations, landmarks: int, equal: NDArray[np.int64], share: float, rng: np.random.Generator
+) -> NDArray[np.int32]:
+    """Repeated structure as a matcher takes it: two equal landmarks become one track, where no image sees both.
+
+    A landmark of three equal ones may be drawn twice; the first pair wins.
+    """
+    lengths = observations.track_lengths(landmarks)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    landmark, used = observations.landmark.copy(), np.zeros(landmarks, bool)
+    for kept, lost in equal[rng.permutation(len(equal))[: round(share * len(equal))]]:
+        rows = [slice(starts[j], starts[j + 1]) for j in (kept, lost)]
+        alone = not np.intersect1d(observations.image[rows[0]], observations.image[rows[1]]).size
+        if alone and not used[kept] and not used[lost]:
+            landmark[rows[1]] = kept
+            used[[kept, lost]] = True
+    return landmark
 
 
 def relatedness(observations: Observations, images: int, landmarks: int) -> Floats:

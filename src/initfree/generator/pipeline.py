@@ -15,6 +15,7 @@ from initfree.generator.density import thin
 from initfree.generator.existing import existing
 from initfree.generator.observe import observe
 from initfree.generator.presets import load, override
+from initfree.generator.scenes.parts import equal_landmarks
 from initfree.generator.streams import stream
 from initfree.generator.trajectories import poses as poses_along
 from initfree.generator.visibility import RayCaster, check_cameras_outside
@@ -66,7 +67,14 @@ def generate(config: configuration.Config | str | Path, seed: int = 0, **overrid
         landmarks=landmarks.positions,
         colors=landmarks.colors,
         observations=observations,
-        noisy=degrade(observations, len(names), len(landmarks), config.degradation, seed),
+        noisy=degrade(
+            observations,
+            len(names),
+            len(landmarks),
+            config.degradation,
+            seed,
+            equal_landmarks(scene, landmarks.positions),
+        ),
         initial_poses=initial_poses,
         initial_landmarks=initial_landmarks,
         surface=surface,

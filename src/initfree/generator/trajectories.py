@@ -11,6 +11,9 @@ from initfree.generator.streams import stream
 
 Floats = NDArray[np.float64]
 
+GROUP_SEEDS = 1009
+"""More than there are groups: each has its own jitter."""
+
 
 @dataclass(frozen=True)
 class Poses:
@@ -37,6 +40,9 @@ def poses(trajectory: config.Trajectory, scene: config.Scene, centre: Floats, se
         from initfree.generator.pose_files import read_poses
 
         return read_poses(trajectory.path)
+    if isinstance(trajectory, config.Groups):
+        parts = [poses(group, scene, centre, GROUP_SEEDS * seed + k) for k, group in enumerate(trajectory.groups)]
+        return Poses(np.concatenate([p.rotations for p in parts]), np.concatenate([p.translations for p in parts]))
     if isinstance(trajectory, config.BlenderPath):
         from initfree.generator.blender.scene import path_of
 

@@ -16,6 +16,7 @@ OVERRIDES = {
     "noise": "degradation",
     "outliers": "degradation",
     "merged": "degradation",
+    "equal": "degradation",
     "rotation_noise": "degradation",
     "translation_noise": "degradation",
     "landmark_noise": "degradation",

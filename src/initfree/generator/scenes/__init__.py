@@ -32,4 +32,8 @@ def build(scene: config.Scene, rng: np.random.Generator) -> Surface:
         from initfree.generator.blender.scene import blend
 
         return blend(scene.path, scene.sampling, scene.two_sided)
+    if isinstance(scene, config.Parts):
+        from initfree.generator.scenes.parts import parts
+
+        return parts(scene, rng)
     raise InputError(f"a scene of kind {scene.kind} has no surface")

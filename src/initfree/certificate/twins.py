@@ -1,0 +1,196 @@
+"""Is it duplicated? Equal parts of a scene that were taken for one lie on top of each other, and every residual is small.
+
+What tells is what is missing. Two images from about the same place see about the same landmarks; of two images of two
+equal towers, put on top of each other, neither sees what the other one does, but for the landmarks that a matcher confused.
+So the images are cut in two where they share least, and of the landmarks that an image should see, because another image
+sees them from nearly the same side, the share that it does see is counted: across the cut, and within the two groups.
+A track that a matcher loses (a video, a sparse set) is lost in both alike. Only cuts count whose groups stand among each
+other: two parts of a scene, or the two ends of a street, have nothing to miss.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.spatial import KDTree
+
+from initfree.certificate.uncertainty import Cameras
+from initfree.engine.kernels import kernel
+from initfree.tracks import Array, Index, Tracks
+
+SAME_SIDE = 20.0
+"""degrees between two rays to a landmark within which a matcher would know it again"""
+AMONG = 0.25
+"""landmarks to be seen across a cut, over what there would be if both groups stood in one place"""
+LEAST_GROUP, LEAST_SHARE = 4, 0.1
+"""images, and share of all images, of a group: by chance, some three images of a sparse set share nothing with the others"""
+DEVIATIONS = 3.0
+TWIN_PIXELS = 3.0
+MOST_OBSERVATIONS = 40_000
+"""of landmarks, evenly taken, that are looked for in all images"""
+_INNER = 0.02
+"""quantile of an image's observations that bounds where, and how far away, it sees anything"""
+
+
+@dataclass(frozen=True)
+class Duplication:
+    """How the images of two groups that stand among each other share landmarks, beside how those of one group do."""
+
+    smaller: NDArray[np.bool_]
+    """(cameras,): the smaller group; none where no cut has groups that stand among each other"""
+    sharing: float
+    """share of what images of the two groups should both see that they do, over the same within the group that shares less;
+    1 in right reconstructions, at most the share of confused landmarks in duplicated ones"""
+    twins: float
+    """share of the smaller group's own landmarks that have one of the other group's within 3 px wherever either is seen"""
+
+
+def duplication(
+    tracks: Tracks, m: Array, unit: Array, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_]
+) -> Duplication:
+    """The cut of the images with the least sharing; `counts` are the observations that agree."""
+    expected, shared = _sharing(tracks, m, cameras, xyz, counts)
+    order = _by_sharing(expected, shared)
+    expected, shared = expected[np.ix_(order, order)], shared[np.ix_(order, order)]
+    nobody = Duplication(np.zeros(tracks.cameras, dtype=bool), 1.0, 0.0)
+    least = max(LEAST_GROUP, int(np.ceil(LEAST_SHARE * tracks.cameras)))
+    if tracks.cameras < 2 * least:
+        return nobody
+    first, second, across = np.moveaxis(np.stack([_cuts(expected), _cuts(shared)]), 1, 0)
+    # As much as the counts allow: pairs of one track are no independent evidence, and the cut was chosen.
+    sure = [np.maximum(part[1] - DEVIATIONS * part[1] ** 0.5, 0.0) / np.maximum(part[0], 1e-9) for part in (first, second)]
+    at_most = (across[1] + DEVIATIONS * across[1] ** 0.5) / np.maximum(across[0], 1e-9)
+    sharing = np.where(np.minimum(*sure) > 0.0, at_most / np.maximum(np.minimum(*sure), 1e-9), 1.0)
+    among = across[0] > AMONG * np.sqrt(first[0] * second[0])
+    among[: least - 1] = among[len(among) - least + 1 :] = False
+    if not among.any():
+        return nobody
+    k = int(np.argmin(np.where(among, sharing, np.inf)))
+    smaller = np.zeros(tracks.cameras, dtype=bool)
+    smaller[order[: k + 1] if 2 * (k + 1) <= tracks.cameras else order[k + 1 :]] = True
+    return Duplication(smaller, float(min(sharing[k], 1.0)), _twins(tracks, unit, cameras, xyz, counts, smaller))
+
+
+def merged_observations(tracks: Tracks, counts: NDArray[np.bool_], group: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Observations in `group` of landmarks that fit in it and in the other: if parts were taken for one, these did it.
+
+    Without them either half of such a track is right; tracks across the groups that do not fit join them as they are.
+    """
+    fits = counts.astype(np.float64)
+    inside, outside = (
+        np.bincount(tracks.landmark, weights=fits * side[tracks.cam], minlength=tracks.landmarks) > 0.0
+        for side in (group, ~group)
+    )
+    return (inside & outside)[tracks.landmark] & group[tracks.cam]
+
+
+def _by_sharing(expected: Array, shared: Array) -> Index:
+    """Cameras sorted by the first eigenvector of D^-½ (S - ρE) D^-½, D = Σ E: modularity (Newman 2006), what two cameras
+    share beyond the share ρ of what they should. Groups that share among themselves, but less with others, come apart."""
+    degree = expected.sum(axis=0)
+    scale = np.where(degree > 0.0, degree, 1.0) ** -0.5
+    beyond = shared - shared.sum() / max(expected.sum(), 1e-9) * expected
+    _, vectors = eigh(scale[:, None] * beyond * scale, subset_by_index=(len(degree) - 1, len(degree) - 1))
+    return np.argsort(vectors[:, 0] * scale, kind="stable")
+
+
+def _cuts(counts: Array) -> Array:
+    """(3, cameras - 1): sums within the first k cameras, within the others, and between both."""
+    within = np.diagonal(counts.cumsum(axis=0).cumsum(axis=1))[:-1]
+    across = np.cumsum(counts.sum(axis=1))[:-1] - within
+    return np.stack([within, counts.sum() - within - 2.0 * across, across])
+
+
+def _sharing(tracks: Tracks, m: Array, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Of the landmarks that camera l sees, from a side that is k's too, those in k's view [k, l], and those that k sees."""
+    R, t, focal, _ = cameras
+    centres = -np.einsum("nji,nj->ni", R, t)
+    kept = np.flatnonzero(counts)
+    cam = tracks.cam[kept]
+    distance = np.linalg.norm(xyz[tracks.landmark[kept]] - centres[cam], axis=1)
+    seen = np.column_stack([m[kept] / focal[cam, None], distance])
+    order = np.argsort(cam, kind="stable")
+    edges = np.searchsorted(cam[order], np.arange(tracks.cameras + 1))
+    view = np.zeros((2, tracks.cameras, 3))
+    view[0], view[1] = np.inf, -np.inf
+    for k in range(tracks.cameras):
+        if edges[k + 1] > edges[k]:
+            view[:, k] = np.quantile(seen[order[edges[k] : edges[k + 1]]], [_INNER, 1.0 - _INNER], axis=0)
+    every = max(1, -(-tracks.observations // MOST_OBSERVATIONS))
+    expected, shared = np.zeros((2, tracks.cameras, tracks.cameras))
+    closest = np.cos(np.radians(SAME_SIDE))
+    _count(tracks.ptr, tracks.cam, counts, R, centres, view[0], view[1], xyz, closest, every, expected, shared)
+    return expected + expected.T, shared + shared.T
+
+
+@kernel()
+def _count(ptr, cam, counts, R, centres, lowest, highest, xyz, closest, every, expected, shared):
+    """For each landmark, each camera l that sees it and each camera k on the same side: is it in k's view, does k see it?"""
+    n = R.shape[0]
+    ray = np.empty((n, 3))
+    inside = np.empty(n, dtype=np.bool_)
+    seen = np.empty(n, dtype=np.bool_)
+    for j in range(0, ptr.size - 1, every):
+        seen[:] = False
+        number = 0
+        for a in range(ptr[j], ptr[j + 1]):
+            if counts[a]:
+                seen[cam[a]] = True
+                number += 1
+        if number < 2:
+            continue
+        for k in range(n):
+            x, y, z = xyz[j, 0] - centres[k, 0], xyz[j, 1] - centres[k, 1], xyz[j, 2] - centres[k, 2]
+            r = np.sqrt(x * x + y * y + z * z)
+            ray[k, 0], ray[k, 1], ray[k, 2] = x / r, y / r, z / r
+            u = R[k, 0, 0] * x + R[k, 0, 1] * y + R[k, 0, 2] * z
+            v = R[k, 1, 0] * x + R[k, 1, 1] * y + R[k, 1, 2] * z
+            w = R[k, 2, 0] * x + R[k, 2, 1] * y + R[k, 2, 2] * z
+            inside[k] = seen[k] or (
+                w > 0.0
+                and lowest[k, 0] * w <= u
+                and u <= highest[k, 0] * w
+                and lowest[k, 1] * w <= v
+                and v <= highest[k, 1] * w
+                and lowest[k, 2] <= r
+                and r <= highest[k, 2]
+            )
+        for a in range(ptr[j], ptr[j + 1]):
+            if not counts[a]:
+                continue
+            l = cam[a]
+            for k in range(n):
+                if k != l and inside[k] and ray[k, 0] * ray[l, 0] + ray[k, 1] * ray[l, 1] + ray[k, 2] * ray[l, 2] > closest:
+                    expected[k, l] += 1.0
+                    if seen[k]:
+                        shared[k, l] += 1.0
+
+
+def _twins(
+    tracks: Tracks, unit: Array, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_], group: NDArray[np.bool_]
+) -> float:
+    """See `Duplication.twins`: the nearest landmark of the other group's own, compared in all images of either."""
+    own = [
+        np.bincount(tracks.landmark[counts & side[tracks.cam]], minlength=tracks.landmarks) > 0 for side in (group, ~group)
+    ]
+    first, second = np.flatnonzero(own[0] & ~own[1]), np.flatnonzero(own[1] & ~own[0])
+    if len(first) == 0 or len(second) == 0:
+        return 0.0
+    _, near = KDTree(xyz[second]).query(xyz[first])
+    far = np.zeros(len(first))
+    for one, other in ((first, second[near]), (second[near], first)):
+        length = tracks.ptr[one + 1] - tracks.ptr[one]
+        pair = np.repeat(np.arange(len(one)), length)
+        rows = np.arange(len(pair)) - np.repeat(np.cumsum(length) - length, length) + np.repeat(tracks.ptr[one], length)
+        pair, rows = pair[counts[rows]], rows[counts[rows]]
+        a, b = (_pixels(tracks.cam[rows], unit[rows], cameras, xyz[which[pair]]) for which in (one, other))
+        np.maximum.at(far, pair, np.linalg.norm(a - b, axis=1))
+    return float(np.mean(far <= TWIN_PIXELS))
+
+
+def _pixels(cam: Index, unit: Array, cameras: Cameras, X: Array) -> Array:
+    """Where landmarks fall into images, in pixels from the principal point; a lens bends two that are close alike."""
+    R, t, focal, _ = cameras
+    x = np.einsum("nij,nj->ni", R[cam], X) + t[cam]
+    return x[:, :2] / np.where(np.abs(x[:, 2:]) < 1e-12, 1e-12, x[:, 2:]) * focal[cam, None] * unit

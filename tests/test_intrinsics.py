@@ -12,7 +12,7 @@ from synthetic import Scene, ring
 
 from initfree.engine.losses import Cauchy
 from initfree.euclidean.intrinsics import IntrinsicsAdjustment, View, refine
-from initfree.euclidean.lenses import Lenses, Priors, with_parameters
+from initfree.euclidean.lenses import Deviations, Lenses, with_parameters
 
 PARAMS = CAMERA_PARAMS | {
     "FULL_OPENCV": [420.0, 425.0, 322.0, 238.0, -0.05, 0.01, 0.001, -0.001, 0.004, 0.01, -0.02, 0.003],
@@ -44,12 +44,12 @@ def images_of(scene: Scene, view: View, noise: float = 0.0, seed: int = 0) -> np
     return keypoints + noise * np.random.default_rng(seed).normal(size=keypoints.shape)
 
 
-def dense_system(stage: IntrinsicsAdjustment, keypoints: np.ndarray, scale: float, priors: Priors):
+def dense_system(stage: IntrinsicsAdjustment, keypoints: np.ndarray, scale: float):
     """(H, g) of poses and lenses with landmarks eliminated, from differences of all residuals by all unknowns."""
     view, tracks = stage.view, stage._tracks
     cameras, numbers = tracks.cameras, len(view.lenses.values)
     sizes = np.cumsum([6 * cameras, numbers])
-    sigma = view.lenses.deviations(priors)
+    sigma = view.lenses.prior(Deviations()).deviation
 
     def residuals(unknowns: np.ndarray) -> np.ndarray:
         poses, values, xyz = np.split(unknowns, sizes)
@@ -77,13 +77,13 @@ def test_reduced_system_is_the_dense_one(model):
     scene = ring(cameras=4, landmarks=14, occlusion=False, min_observations=3, keep=0.8)
     cameras = {1: camera(model), 2: camera(model, 2)}
     lenses = Lenses.of(cameras, np.array([1, 2, 1, 2]), principal_point=True)
-    view, priors = view_of(scene, lenses), Priors()
+    view = view_of(scene, lenses)
     keypoints = images_of(scene, view, noise=1.0)
-    stage = IntrinsicsAdjustment(scene.tracks, keypoints, view, priors=priors)
+    stage = IntrinsicsAdjustment(scene.tracks, keypoints, view)
     stage._loss = Cauchy(2.0)
     stage.linearise()
     trial = stage.attempt(1e-14)
-    H, gradient = dense_system(stage, keypoints, 2.0, priors)
+    H, gradient = dense_system(stage, keypoints, 2.0)
     assert stage._gradient == pytest.approx(gradient, rel=1e-5, abs=1e-5 * np.abs(gradient).max())
     # The factorisation took H's triangle; assemble it again.
     from initfree.euclidean import lens_kernels
@@ -108,7 +108,7 @@ def test_lenses_of_two_models_share_a_system():
     stage._loss = Cauchy(2.0)
     stage.linearise()
     stage.attempt(1e-14)
-    _, gradient = dense_system(stage, keypoints, 2.0, Priors())
+    _, gradient = dense_system(stage, keypoints, 2.0)
     assert stage._gradient == pytest.approx(gradient, rel=1e-5, abs=1e-5 * np.abs(gradient).max())
 
 
@@ -125,7 +125,8 @@ def test_true_intrinsics_are_found(model):
     params[truth.principal_point_idxs()] += 5.0
     params[truth.extra_params_idxs()] *= 0.5
     start = replace(view, lenses=replace(lenses, cameras=(with_parameters(truth, params),)))
-    stage, convergence = refine(scene.tracks, keypoints, start, scales=(20.0, 4.0), priors=Priors(10.0, 10.0, 10.0))
+    loose = start.lenses.prior(Deviations(10.0, 10.0, 10.0, 10.0, 1.0))
+    stage, convergence = refine(scene.tracks, keypoints, start, scales=(20.0, 4.0), prior=loose)
     assert convergence.accepted > 3
     assert np.sqrt(stage.squared_residuals.max()) < 1e-2
     assert stage.view.lenses.cameras[0].params[:2] == pytest.approx(truth.params[:2], rel=2e-3)

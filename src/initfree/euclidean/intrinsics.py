@@ -12,15 +12,16 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs
 from scipy.spatial.transform import Rotation
 
+from initfree.engine import threads
 from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration
 from initfree.engine.losses import Cauchy
 from initfree.engine.robust_stage import RobustStage
 from initfree.errors import InputError
 from initfree.euclidean import kernels, lens_kernels
-from initfree.euclidean.lenses import Lenses, Priors, Projection
+from initfree.euclidean.lenses import Deviations, Lenses, Prior, Projection
 from initfree.tracks import Array, Tracks
 
-WEAK = Priors()
+WEAK = Deviations()
 SHORT = LMConfig(max_iterations=50, tolerance=1e-6)
 """a reconstruction that fits already needs four to twelve steps"""
 _potrf, _potrs = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
@@ -55,13 +56,19 @@ class _Trial:
 class IntrinsicsAdjustment(RobustStage):
     """Minimise 1/2 sum ρ(w |r|²) + 1/2 sum ((θ - θ0)/σ)² over poses, landmarks and what moves of the lenses.
 
+    Two focal lengths of a lens have a prior of their ratio too, (fx/fx0 - fy/fy0)/σ.
+
     Damping as in `EuclideanAdjustment`: λ diag(J'J) for cameras and lenses, λ times the mean diagonal for a landmark.
     """
 
     def __init__(
-        self, tracks: Tracks, keypoints: Array, view: View, *, priors: Priors = WEAK, weight: Array | None = None
+        self, tracks: Tracks, keypoints: Array, view: View, *, prior: Prior | None = None, weight: Array | None = None
     ) -> None:
-        """`keypoints` (observations, 2) in pixels; a `weight` of zero switches an observation off."""
+        """`keypoints` (observations, 2) in pixels; a `weight` of zero switches an observation off.
+
+        `prior`: by default weak and about the lenses that `view` begins with.
+        """
+        prior = view.lenses.prior(WEAK) if prior is None else prior
         if len(view.lenses.lens) != tracks.cameras:
             raise InputError(f"{len(view.lenses.lens)} images have a lens; expected {tracks.cameras}")
         self._tracks = tracks
@@ -72,9 +79,12 @@ class IntrinsicsAdjustment(RobustStage):
         place = 6 * tracks.cameras + np.concatenate([[0], np.cumsum(numbers)])
         self._columns = view.lenses.lens, place[:-1], numbers
         size = int(place[-1])
-        self._given = view.lenses.values
+        self._given = prior.about
         self._prior = np.zeros(size)
-        self._prior[6 * tracks.cameras :] = view.lenses.deviations(priors) ** -2.0
+        self._prior[6 * tracks.cameras :] = prior.deviation**-2.0
+        pairs = view.lenses.aspects
+        self._aspects = 6 * tracks.cameras + pairs
+        self._per_focal = np.array([1.0, -1.0]) / (prior.aspect * self._given[pairs])
         self._H = np.empty((size, size))
         self._diagonal, self._gradient = np.empty(size), np.empty(size)
         self._squared = self._weight * self._projection.squared_residuals(view.lenses, view.points(tracks))
@@ -88,7 +98,9 @@ class IntrinsicsAdjustment(RobustStage):
         return result
 
     def _cost(self, view: View, squared: Array) -> float:
-        return self._loss.total(squared) + 0.5 * float(self._prior @ self._departure(view.lenses) ** 2)
+        departure = self._departure(view.lenses)
+        ratio = np.sum(self._per_focal * departure[self._aspects], axis=1)
+        return self._loss.total(squared) + 0.5 * float(self._prior @ departure**2 + ratio @ ratio)
 
     def linearise(self) -> float:
         x = self.view.points(self._tracks)
@@ -102,10 +114,16 @@ class IntrinsicsAdjustment(RobustStage):
         t, view = self._tracks, self.view
         model = (t.ptr, t.cam, *self._columns, view.R, *self._linear, self._irls, damping)
         gain = lens_kernels.assemble(*model, self._H, self._diagonal, self._gradient)
-        gradient = self._gradient + self._prior * self._departure(view.lenses)
-        diagonal = self._diagonal + self._prior
+        departure = self._departure(view.lenses)
+        gradient, held = self._gradient + self._prior * departure, self._prior.copy()
+        x, y = self._aspects.T
+        ratio = np.sum(self._per_focal * departure[self._aspects], axis=1)
+        gradient[self._aspects] += self._per_focal * ratio[:, None]
+        held[self._aspects] += self._per_focal**2
+        self._H[y, x] += self._per_focal[:, 0] * self._per_focal[:, 1]
+        diagonal = self._diagonal + held
         shift = damping * np.where(diagonal > 0.0, diagonal, 1.0)
-        self._H.flat[:: len(shift) + 1] += shift + self._prior
+        self._H.flat[:: len(shift) + 1] += shift + held
         factor, info = _potrf(self._H.T, lower=0, clean=0, overwrite_a=1)
         if info != 0:
             return None
@@ -119,13 +137,30 @@ class IntrinsicsAdjustment(RobustStage):
         turn = Rotation.from_rotvec(poses[:, :3]).as_matrix()
         moved = View(turn @ view.R, (turn @ view.t[:, :, None])[:, :, 0] + poses[:, 3:], np.empty_like(view.xyz), lenses)
         damped = lens_kernels.back_substitute(*model, step, view.xyz, moved.xyz)
-        kernels.stay_in_front(t.ptr, t.cam, self._weight, moved.R, moved.t, view.xyz, moved.xyz)
+        threads.run(kernels.stay_in_front, t.ptr, t.ptr, t.cam, self._weight, moved.R, moved.t, view.xyz, moved.xyz)
         predicted = 0.5 * float(shift @ step**2 - gradient @ step) + gain + damped
         squared = self._weight * self._projection.squared_residuals(lenses, moved.points(t))
         return _Trial(moved, squared, self._cost(moved, squared), predicted, float(np.linalg.norm(step)))
 
     def accept(self, trial: _Trial) -> None:
         self.view, self._squared = trial.view, trial.squared
+
+    @property
+    def used(self) -> Array:
+        """Weights of the observations, as given."""
+        return self._weight
+
+    @property
+    def data_cost(self) -> float:
+        """The cost without priors."""
+        return self._loss.total(self._squared)
+
+    @property
+    def unknowns(self) -> int:
+        """Numbers that move, less the seven of the gauge; landmarks that nothing holds do not count."""
+        t = self._tracks
+        held = np.bincount(t.landmark, weights=self._weight > 0.0, minlength=t.landmarks) > 0
+        return len(self._prior) + 3 * int(np.count_nonzero(held)) - 7
 
     @property
     def squared_residuals(self) -> Array:
@@ -139,12 +174,12 @@ def refine(
     view: View,
     *,
     scales: Sequence[float] = (4.0,),
-    priors: Priors = WEAK,
+    prior: Prior | None = None,
     weight: Array | None = None,
     limits: LMConfig = SHORT,
     on_iteration: OnIteration | None = None,
 ) -> tuple[IntrinsicsAdjustment, Convergence]:
     """Adjust under Cauchy losses of `scales` pixels in turn; the stage, whose `view` is the result, and the history."""
     own = replace(view, **{name: np.array(getattr(view, name), dtype=np.float64, order="C") for name in ("R", "t", "xyz")})
-    stage = IntrinsicsAdjustment(tracks, keypoints, own, priors=priors, weight=weight)
+    stage = IntrinsicsAdjustment(tracks, keypoints, own, prior=prior, weight=weight)
     return stage, stage.minimise_graduated(limits, scales, on_iteration)

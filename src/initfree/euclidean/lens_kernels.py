@@ -11,8 +11,8 @@ Z_a Z_b', S_g Z_a' and S_g S_h' from the system: a shared lens costs one block a
 
 import numpy as np
 
-from initfree.engine.kernels import kernel, whitening
-from initfree.euclidean.kernels import accumulate, damp
+from initfree.engine.kernels import damp, kernel, unwhitened, whitened, whitening
+from initfree.euclidean.kernels import accumulate
 
 
 @kernel(inline="always")
@@ -66,9 +66,7 @@ def assemble(ptr, cam, lens, place, numbers, R, x, residual, A, T, weight, dampi
             accumulate(B, r, i, V, h)
         damp(V, damping)
         whitening(V, M)
-        u0 = M[0, 0] * h[0] + M[0, 1] * h[1] + M[0, 2] * h[2]
-        u1 = M[1, 0] * h[0] + M[1, 1] * h[1] + M[1, 2] * h[2]
-        u2 = M[2, 0] * h[0] + M[2, 1] * h[1] + M[2, 2] * h[2]
+        u0, u1, u2 = whitened(M, h[0], h[1], h[2])
         gain += 0.5 * (u0 * u0 + u1 * u1 + u2 * u2)
         lenses = 0
         for i in range(count):
@@ -163,13 +161,8 @@ def back_substitute(ptr, cam, lens, place, numbers, R, x, residual, A, T, weight
             accumulate(B, r, 0, V, h)
         shift = damp(V, damping)
         whitening(V, M)
-        u0 = M[0, 0] * h[0] + M[0, 1] * h[1] + M[0, 2] * h[2]
-        u1 = M[1, 0] * h[0] + M[1, 1] * h[1] + M[1, 2] * h[2]
-        u2 = M[2, 0] * h[0] + M[2, 1] * h[1] + M[2, 2] * h[2]
-        length = 0.0
-        for e in range(3):
-            d = M[0, e] * u0 + M[1, e] * u1 + M[2, e] * u2
-            moved[j, e] = xyz[j, e] - d
-            length += d * d
-        damped += 0.5 * shift * length
+        u0, u1, u2 = whitened(M, h[0], h[1], h[2])
+        d0, d1, d2 = unwhitened(M, u0, u1, u2)
+        moved[j, 0], moved[j, 1], moved[j, 2] = xyz[j, 0] - d0, xyz[j, 1] - d1, xyz[j, 2] - d2
+        damped += 0.5 * shift * (d0 * d0 + d1 * d1 + d2 * d2)
     return damped

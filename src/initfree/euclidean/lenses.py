@@ -1,7 +1,7 @@
 """Intrinsics of any COLMAP camera model as numbers that can move: pycolmap projects, differences derive."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,23 +15,38 @@ _STEP = 6e-6
 """cube root of the rounding error: where truncation and rounding of a central difference are of one size"""
 _RATIONAL = {"FULL_OPENCV": (9, 10, 11)}
 """denominators: nearly the same as k1, k2, k3 to first order, so that they move only where they are given"""
+_MEDIAN_TO_SIGMA = 1.4826
 WORST = 2.0
 """focal lengths: largest error of an observation, as in the other Euclidean stage"""
 
 
 @dataclass(frozen=True)
-class Priors:
-    """How weakly intrinsics are held about the given ones: standard deviations, each as a residual of one pixel."""
+class Deviations:
+    """How weakly intrinsics are held: standard deviations, each as a residual of one pixel."""
 
     focal: float = 0.2
     """as a share of the focal length"""
     principal_point: float = 0.1
     """as a share of the image's longer side"""
     distortion: float = 0.3
+    """radial"""
+    tangential: float = 0.003
+    """tangential and thin-prism coefficients: lenses stand straight, and principal points look much like them"""
+    aspect: float = 0.001
+    """of the ratio of two focal lengths to the given ratio: pixels are known better than lenses"""
 
     def __post_init__(self) -> None:
-        if not all(sigma > 0.0 for sigma in (self.focal, self.principal_point, self.distortion)):
-            raise InputError(f"the deviations of the priors are {self}; expected positive numbers")
+        if not all(sigma > 0.0 for sigma in astuple(self)):
+            raise InputError(f"the deviations of intrinsics are {self}; expected positive numbers")
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Residuals (θ - about)/deviation of all numbers that move, and (fx/fx0 - fy/fy0)/aspect of two focal lengths."""
+
+    about: Array
+    deviation: Array
+    aspect: float
 
 
 @dataclass(frozen=True)
@@ -48,13 +63,37 @@ class Lenses:
     @classmethod
     def of(
         cls, cameras: Mapping[int, pycolmap.Camera], camera_ids: Index, *, focal: bool = True,
-        distortion: bool = True, principal_point: bool = False,
+        distortion: bool = True, principal_point: bool = False, shared: bool = False,
     ) -> "Lenses":  # fmt: skip
-        """One lens a camera id; `focal`, `distortion` and `principal_point` say what moves of each."""
+        """One lens a camera id, or with `shared` one for all ids with the same camera; what moves of each."""
         ids, lens = np.unique(camera_ids, return_inverse=True)
-        chosen = tuple(cameras[int(k)] for k in ids)
+        chosen = [cameras[int(k)] for k in ids]
+        if shared:
+            keys = [(c.model_name, c.width, c.height, *(float(p) for p in c.params)) for c in chosen]
+            distinct = list(dict.fromkeys(keys))
+            lens = np.array([distinct.index(key) for key in keys])[lens]
+            chosen = [chosen[keys.index(key)] for key in distinct]
         moving = tuple(_moving(c, focal, distortion, principal_point) for c in chosen)
-        return cls(chosen, lens.astype(np.int64), moving)
+        return cls(tuple(chosen), lens.astype(np.int64), moving)
+
+    def split(self, camera_ids: Index) -> "Lenses":
+        """One lens a camera id, with the values and what moves of the lens that it shared."""
+        _, first, lens = np.unique(camera_ids, return_index=True, return_inverse=True)
+        old = self.lens[first]
+        return Lenses(tuple(self.cameras[g] for g in old), lens.astype(np.int64), tuple(self.moving[g] for g in old))
+
+    def by_id(self, camera_ids: Index) -> dict[int, pycolmap.Camera]:
+        """The camera of every camera id."""
+        ids, first = np.unique(camera_ids, return_index=True)
+        return {
+            int(k): with_parameters(self.cameras[g], self.cameras[g].params, int(k))
+            for k, g in zip(ids, self.lens[first], strict=True)
+        }
+
+    def with_principal_points(self) -> "Lenses":
+        """The same with principal points that move."""
+        both = zip(self.cameras, self.moving, strict=True)
+        return replace(self, moving=tuple(tuple(sorted({*moves, *c.principal_point_idxs()})) for c, moves in both))
 
     @property
     def numbers(self) -> Index:
@@ -77,19 +116,53 @@ class Lenses:
             cameras.append(with_parameters(camera, params))
         return replace(self, cameras=tuple(cameras))
 
-    def deviations(self, priors: Priors) -> Array:
-        """Standard deviation of each number that moves."""
-        result = []
+    def prior(self, deviations: Deviations, about: Array | None = None) -> "Prior":
+        """About the values that the lenses have, or others."""
+        sigma = []
         for camera, moving in zip(self.cameras, self.moving, strict=True):
             focal, middle = set(camera.focal_length_idxs()), set(camera.principal_point_idxs())
             for k in moving:
                 if k in focal:
-                    result.append(priors.focal * camera.params[k])
+                    sigma.append(deviations.focal * camera.params[k])
                 elif k in middle:
-                    result.append(priors.principal_point * max(camera.width, camera.height))
+                    sigma.append(deviations.principal_point * max(camera.width, camera.height))
                 else:
-                    result.append(priors.distortion)
-        return np.array(result, dtype=np.float64)
+                    name = camera.params_info.split(", ")[k]
+                    sigma.append(deviations.tangential if name[0] in "ps" else deviations.distortion)
+        return Prior(self.values if about is None else about, np.array(sigma, dtype=np.float64), deviations.aspect)
+
+    def alike(self, deviations: Deviations) -> "Prior":
+        """About the median of lenses of one model and image size, as far as three or more are alike at all.
+
+        Cameras of one make differ little, and a ring of them, each seen by its neighbours alone, hardly tells a slow drift
+        of focal lengths from one of the angles between them. Where they do differ, 1.5 median deviations are more than
+        `deviations` and hold nothing.
+        """
+        prior = self.prior(deviations)
+        about, sigma = prior.about.copy(), prior.deviation.copy()
+        starts = np.concatenate([[0], np.cumsum(self.numbers)])
+        classes: dict[tuple[object, ...], list[int]] = {}
+        for n, (camera, moving) in enumerate(zip(self.cameras, self.moving, strict=True)):
+            classes.setdefault((camera.model_name, camera.width, camera.height, moving), []).append(n)
+        for members in classes.values():
+            if len(members) < 3:
+                continue
+            place = starts[members][:, None] + np.arange(self.numbers[members[0]])
+            middle = np.median(about[place], axis=0)
+            spread = _MEDIAN_TO_SIGMA * np.median(np.abs(about[place] - middle), axis=0)
+            about[place], sigma[place] = middle, np.maximum(sigma[place], spread)
+        return Prior(about, sigma, prior.aspect)
+
+    @property
+    def aspects(self) -> Index:
+        """(n, 2): places among `values` of two focal lengths of one lens that both move."""
+        starts = np.concatenate([[0], np.cumsum(self.numbers)])
+        pairs = [
+            [start + moving.index(k) for k in camera.focal_length_idxs()]
+            for start, camera, moving in zip(starts[:-1], self.cameras, self.moving, strict=True)
+            if len(camera.focal_length_idxs()) == 2 and set(camera.focal_length_idxs()) <= set(moving)
+        ]
+        return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
 def _moving(camera: pycolmap.Camera, focal: bool, distortion: bool, principal_point: bool) -> tuple[int, ...]:
@@ -102,11 +175,14 @@ def _moving(camera: pycolmap.Camera, focal: bool, distortion: bool, principal_po
     return tuple(sorted(chosen))
 
 
-def with_parameters(camera: pycolmap.Camera, params: Sequence[float] | Array) -> pycolmap.Camera:
-    """The same camera with other parameters."""
+def with_parameters(
+    camera: pycolmap.Camera, params: Sequence[float] | Array, camera_id: int | None = None
+) -> pycolmap.Camera:
+    """The same camera with other parameters, and another id."""
     return pycolmap.Camera(
-        camera_id=camera.camera_id, model=camera.model, width=camera.width, height=camera.height,
-        params=list(params), has_prior_focal_length=camera.has_prior_focal_length,
+        camera_id=camera.camera_id if camera_id is None else camera_id, model=camera.model,
+        width=camera.width, height=camera.height, params=list(params),
+        has_prior_focal_length=camera.has_prior_focal_length,
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pycolmap
 
 from initfree.problem import Problem
+from initfree.recalibration import found_camera
 from initfree.upgrade.metric import Metric
 
 
@@ -17,7 +18,9 @@ def to_colmap(problem: Problem, metric: Metric) -> pycolmap.Reconstruction:
     reconstruction = pycolmap.Reconstruction()
     images = [o.images[k] for k in problem.images]
     for camera_id in sorted({image.camera_id for image in images}):
-        camera = o.cameras[camera_id] if problem.calibrated else _found_camera(problem, metric, camera_id)
+        camera = (
+            o.cameras[camera_id] if problem.calibrated else found_camera(problem, metric.focal, metric.radial, camera_id)
+        )
         reconstruction.add_camera_with_trivial_rig(camera)
     for k, image in enumerate(images):
         pose = pycolmap.Rigid3d(pycolmap.Rotation3d(metric.R[k]), metric.t[k])
@@ -34,15 +37,3 @@ def to_colmap(problem: Problem, metric: Metric) -> pycolmap.Reconstruction:
         reconstruction.add_point3D_with_id(int(problem.landmark_ids[j]), point)
     reconstruction.update_point_3d_errors()
     return reconstruction
-
-
-def _found_camera(problem: Problem, metric: Metric, camera_id: int) -> pycolmap.Camera:
-    camera = problem.observations.cameras[camera_id]
-    mine = np.flatnonzero(problem.camera_ids == camera_id)
-    scale = problem.observations.image_unit[problem.images[mine], 0]
-    focal = float(np.median(metric.focal[mine] * scale))
-    k1, k2 = np.median(metric.radial[mine], axis=0)
-    return pycolmap.Camera(
-        camera_id=camera_id, model="RADIAL", width=camera.width, height=camera.height,
-        params=[focal, camera.width / 2.0, camera.height / 2.0, k1, k2],
-    )  # fmt: skip

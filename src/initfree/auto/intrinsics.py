@@ -1,0 +1,212 @@
+"""The end of a reconstruction: given intrinsics as the images have them.
+
+They are freed where that explains the images significantly better: a focal length 3% off is not known. The result is a
+calibrated problem with the refined cameras, the models that were given, and its reconstruction.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pycolmap
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from initfree.certificate.verdict import INLIER_PIXELS
+from initfree.engine.levenberg_marquardt import LMConfig
+from initfree.euclidean.intrinsics import SHORT, WEAK, IntrinsicsAdjustment, View, refine
+from initfree.euclidean.lenses import Deviations, Lenses, Prior
+from initfree.euclidean.triangulation import triangulate
+from initfree.problem import Problem
+from initfree.recalibration import keypoints_of, with_cameras
+from initfree.tracks import Array, Index, Tracks
+from initfree.upgrade.metric import Metric, depths
+
+CHANCE = 1e-6
+"""of freeing right intrinsics, were the errors independent"""
+LEAST_SYSTEMATIC = 0.05
+"""pixels: errors that free intrinsics take away; less is of no use to anyone"""
+LEAST_SHARE = 0.015
+"""of the cost: models of real lenses and keypoints are not better than that"""
+PRINCIPAL_POINT_SHARE = 0.02
+"""the same for a principal point, which turns a camera with it"""
+ALIKE = Deviations(focal=0.01, principal_point=0.03, distortion=0.03)
+"""how much cameras of one make differ"""
+QUICK = LMConfig(max_iterations=15, tolerance=1e-4)
+"""for fits that only decide"""
+_SAME = 0.995
+"""share of consensus observations that stay: more, and an adjustment on the others changes nothing"""
+_WIDE = (50.0, 10.0, INLIER_PIXELS)
+"""scales for cameras that may be far off"""
+
+Chosen = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Recalibrated:
+    """A reconstruction with refined cameras."""
+
+    problem: Problem
+    """calibrated, with the refined cameras"""
+    metric: Metric
+    landmarks: Index
+    """which of the landmarks before are left"""
+    error: float
+    """pixels: mean of the observations that agree"""
+    note: str
+    """what was done, a sentence for the user"""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What the images show: the observations of a problem in pixels, and the cameras given for them."""
+
+    tracks: Tracks
+    keypoints: Array
+    given: tuple[pycolmap.Camera, ...]
+    """by image: what intrinsics are weakly held about"""
+
+    @classmethod
+    def of(cls, problem: Problem) -> "Sight":
+        cameras = problem.observations.cameras
+        return cls(problem.tracks, keypoints_of(problem), tuple(cameras[int(k)] for k in problem.camera_ids))
+
+    def fit(
+        self,
+        view: View,
+        used: Chosen,
+        limits: LMConfig = SHORT,
+        *,
+        scales: tuple[float, ...] = (INLIER_PIXELS,),
+        prior: Prior | None = None,
+    ) -> IntrinsicsAdjustment:
+        """Adjusted on the observations `used`, by default with weak priors about the given cameras."""
+        weight = used.astype(np.float64)
+        if prior is None:
+            _, first = np.unique(view.lenses.lens, return_index=True)
+            given = replace(view.lenses, cameras=tuple(self.given[k] for k in first))
+            prior = view.lenses.prior(WEAK, given.values)
+        return refine(self.tracks, self.keypoints, view, scales=scales, prior=prior, weight=weight, limits=limits)[0]
+
+    def consensus(self, stage: IntrinsicsAdjustment) -> Chosen:
+        """Observations within 4 px of landmarks that at least three such observations agree on."""
+        fits = stage.squared_residuals <= INLIER_PIXELS**2
+        return fits & (np.bincount(self.tracks.landmark, weights=fits) >= 3)[self.tracks.landmark]
+
+    def settled(self, stage: IntrinsicsAdjustment, used: Chosen) -> IntrinsicsAdjustment:
+        """Adjusted to the end, three or more cameras of one model and size held about their median (`Lenses.alike`)."""
+        lenses = stage.view.lenses
+        return self.fit(stage.view, used, prior=lenses.alike(ALIKE) if len(lenses.cameras) >= 3 else None)
+
+
+def free_where_it_pays(problem: Problem, metric: Metric, *, principal_point: bool = False) -> Recalibrated | None:
+    """An accepted reconstruction with its given intrinsics refined; None where they explain the images as well.
+
+    Focal lengths and distortion move, principal points where `principal_point` asks for it or where it pays, and images
+    with the same given camera share it unless it pays that they do not. Both sides are adjusted on the observations that
+    agree with the refined one, see `pays`.
+    """
+    if not problem.calibrated:
+        return None
+    sight, cameras, ids = Sight.of(problem), problem.observations.cameras, problem.camera_ids
+    lenses = Lenses.of(cameras, ids, principal_point=principal_point, shared=True)
+    if not lenses.numbers.any():
+        return None
+    nothing = replace(lenses, moving=((),) * len(lenses.moving))
+    given = View(metric.R, metric.t, metric.xyz, nothing)
+    agreeing = sight.consensus(IntrinsicsAdjustment(sight.tracks, sight.keypoints, given))
+    free = sight.fit(replace(given, lenses=lenses), agreeing, QUICK)
+    again = sight.consensus(free)
+    if np.mean(again == agreeing) < _SAME:
+        agreeing = again
+        free = sight.fit(free.view, agreeing, QUICK)
+    if not pays(sight.fit(given, agreeing, QUICK), free, agreeing, LEAST_SHARE):
+        return None
+    free = _freer(sight, free, agreeing, ids, principal_point is False)
+    return recalibrated(problem, metric, sight.settled(free, agreeing), "refined")
+
+
+def refine_intrinsics(problem: Problem, metric: Metric, *, principal_point: bool | None = None) -> Recalibrated | None:
+    """Given intrinsics that are a guess, refined from wherever a reconstruction with them came to lie.
+
+    Principal points move as asked; by default where it pays. None where the refined cameras lose the images.
+    """
+    if not problem.calibrated:
+        return None
+    sight, ids = Sight.of(problem), problem.camera_ids
+    everything = np.ones(sight.tracks.observations, dtype=bool)
+    best: IntrinsicsAdjustment | None = None
+    for middle in (False, True) if principal_point is None else (principal_point,):
+        lenses = Lenses.of(problem.observations.cameras, ids, principal_point=middle, shared=True)
+        stage = sight.fit(View(metric.R, metric.t, metric.xyz, lenses), everything, QUICK, scales=_WIDE)
+        if best is None or pays(best, stage, everything, PRINCIPAL_POINT_SHARE):
+            best = stage
+    assert best is not None
+    agreeing = sight.consensus(best)
+    if not agreeing.any():
+        return None
+    best = _freer(sight, sight.fit(best.view, agreeing), agreeing, ids, False)
+    return recalibrated(problem, metric, sight.settled(best, agreeing), "refined")
+
+
+def pays(before: IntrinsicsAdjustment, after: IntrinsicsAdjustment, used: Chosen, share: float) -> bool:
+    """Whether more numbers that move lower the cost significantly, and by what is of use.
+
+    2 (E - E')/σ² is χ² with as many degrees as numbers were added, if these were right before and errors independent. Those
+    of real images are not independent, so the change must be of some size too.
+    """
+    decrease = before.data_cost - after.data_cost
+    freedom = after.unknowns - before.unknowns
+    count = int(np.count_nonzero(used))
+    equations = 2 * count - after.unknowns
+    if freedom <= 0 or equations <= 0 or decrease <= share * before.data_cost:
+        return False
+    variance = max(2.0 * after.data_cost / equations, 1e-12)
+    return bool(2.0 * decrease / variance > chi2.isf(CHANCE, freedom) and np.sqrt(2.0 * decrease / count) > LEAST_SYSTEMATIC)
+
+
+def _freer(
+    sight: Sight, stage: IntrinsicsAdjustment, used: Chosen, camera_ids: Index, principal_point: bool
+) -> IntrinsicsAdjustment:
+    """With one camera an id, and with free principal points, where each pays."""
+    lenses = stage.view.lenses
+    if len(np.unique(camera_ids)) > len(lenses.cameras):
+        own = sight.fit(replace(stage.view, lenses=lenses.split(camera_ids)), used, QUICK)
+        stage = own if pays(stage, own, used, LEAST_SHARE) else stage
+    if principal_point:
+        more = sight.fit(replace(stage.view, lenses=stage.view.lenses.with_principal_points()), used, QUICK)
+        stage = more if pays(stage, more, used, PRINCIPAL_POINT_SHARE) else stage
+    return stage
+
+
+def recalibrated(
+    problem: Problem, metric: Metric, stage: IntrinsicsAdjustment, word: str, camera_ids: Index | None = None
+) -> Recalibrated | None:
+    """The problem with the stage's cameras, and the reconstruction in it; landmarks that nothing held, triangulated."""
+    view, ids = stage.view, problem.camera_ids if camera_ids is None else camera_ids
+    found = with_cameras(problem, view.lenses.by_id(ids), camera_ids)
+    if found is None:
+        return None
+    part, left = found
+    t = part.tracks
+    flat, straight = np.ones(t.cameras), np.zeros((t.cameras, 2))
+    held = np.bincount(problem.tracks.landmark, weights=stage.used, minlength=problem.tracks.landmarks)[left] >= 2
+    xyz = view.xyz[left].copy()
+    if not held.all():
+        anew, _ = triangulate(t, part.m, part.unit, view.R, view.t, flat, straight, xyz, scale=INLIER_PIXELS)
+        xyz[~held] = anew[~held]
+    positive = float(np.mean(depths(t, view.R, view.t, xyz) > 0.0))
+    metric = replace(metric, R=view.R, t=view.t, focal=flat, radial=straight, xyz=xyz, positive_depths=positive)
+    error = float(np.mean(np.sqrt(stage.squared_residuals[stage.used > 0.0])))
+    before = [problem.observations.cameras[int(k)].mean_focal_length() for k in problem.camera_ids]
+    return Recalibrated(part, metric, left, error, _note(view.lenses, word, before if word == "refined" else None))
+
+
+def _note(lenses: Lenses, word: str, before: list[float] | None) -> str:
+    focal = np.array([camera.mean_focal_length() for camera in lenses.cameras])
+    length = f"{focal[0]:.1f} px" if len(focal) == 1 else f"{focal.min():.1f} to {focal.max():.1f} px"
+    change = ""
+    if before is not None:
+        change = f"; the given ones are {np.median(np.array(before) / focal[lenses.lens]) - 1.0:+.1%} off"
+    who = "one camera" if len(focal) == 1 else f"{len(focal)} cameras"
+    models = ", ".join(sorted({camera.model_name for camera in lenses.cameras}))
+    return f"intrinsics {word}: {who} ({models}), focal length {length}{change}"

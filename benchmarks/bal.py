@@ -135,12 +135,12 @@ def least_squares(everything: Problem, result: Result) -> float:
     if result.problem.names != everything.names:
         return float("inf")
     xyz = np.full((everything.tracks.landmarks, 3), np.nan)
-    xyz[np.searchsorted(everything.landmark_ids, result.problem.landmark_ids)] = result.metric.xyz
+    xyz[np.searchsorted(everything.landmark_ids, result.problem.landmark_ids)] = result.reconstruction.xyz
     free = FreeIntrinsics(focal=True, radial=2, focal_sigma=1e3, radial_sigma=1e3)
     limits = AdjustConfig(free=free, cheirality=False, tolerance=1e-8)
     tracks: Tracks = everything.tracks
-    metric, _ = adjust(tracks, everything.m, everything.unit, replace(result.metric, xyz=xyz), limits)
-    error, _ = metric_residuals(tracks, everything.m, everything.unit, metric)
+    reconstruction, _ = adjust(tracks, everything.m, everything.unit, replace(result.reconstruction, xyz=xyz), limits)
+    error, _ = metric_residuals(tracks, everything.m, everything.unit, reconstruction)
     return 0.5 * float(error @ error)
 
 

@@ -25,11 +25,11 @@ from rich.console import Console
 from rich.table import Table
 
 import initfree
+from initfree.api import as_model
 from initfree.benchmark.report.failure import roc_auc, roc_curve
-from initfree.evaluation import as_model
+from initfree.evaluation import Metrics
 from initfree.generator import generate
-from initfree.metrics import Metrics
-from initfree.model import MetricModel
+from initfree.reconstruction import Reconstruction
 
 SETS = ("set1", "set2", "set3", "set4", "set6", "set7", "set8", "thin1", "thin2", "thin3", "thin4")
 NOISE = (0.0, 0.5, 1.0)
@@ -43,7 +43,7 @@ MOST_RMSE = 0.05
 PREDICTORS = {"margin": "certificate", "refine_residual": "refinement residual", "ose_residual": "OSE residual"}
 
 
-def of_one_point(truth: pycolmap.Reconstruction, given: pycolmap.Reconstruction) -> MetricModel:
+def of_one_point(truth: pycolmap.Reconstruction, given: pycolmap.Reconstruction) -> Reconstruction:
     """The truth without landmarks whose given track has observations of another."""
     model = as_model(truth)
     owner = {
@@ -84,7 +84,7 @@ def runs_of(name: str, seed: int) -> list[dict]:
         )
     runs = []
     for config in configs:
-        result = initfree.solve_auto(problem) if config is None else initfree.solve(problem, config)
+        result = initfree.solve(problem) if config is None else initfree.solve(problem, config)
         runs.append(common | described(result, config, initfree.evaluate(result, truth), scale))
     return runs
 

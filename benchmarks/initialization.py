@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.table import Table
 
 import initfree
-from initfree.benchmark.data import Data, true_cameras, truth_metric
+from initfree.benchmark.data import Data, true_cameras, true_reconstruction
 from initfree.generator import generate
 from initfree.initialization import INITIALIZATIONS
-from initfree.io.colmap import metric_model
+from initfree.io.colmap import reconstruction_of
 
 SETS = ("set1", "set2", "set3", "set4", "set6", "set7", "set8")
 RANDOM = ("normal", "normal-affine", "unit-circle-shuffled")
@@ -51,8 +51,8 @@ def main(
         dataset = generate(name, seed=0, shuffle=True, noise=noise)
         truth = dataset.to_colmap()
         problem = initfree.load(dataset.to_colmap(noisy=True))
-        model = metric_model(truth)
-        start = true_cameras(Data(problem, model, truth_metric(problem, model)))
+        model = reconstruction_of(truth)
+        start = true_cameras(Data(problem, model, true_reconstruction(problem, model)))
         INITIALIZATIONS["truth"] = lambda tracks, rng, start=start: start
         config = initfree.SolveConfig(formulation=formulation, alpha=alpha, tolerance=tolerance, adjust=False)
         score = partial(rotation_auc, problem, truth, config)

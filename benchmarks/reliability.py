@@ -21,14 +21,14 @@ import tyro
 from rich.console import Console
 
 import initfree
-from initfree.auto.repair import robust_cost
+from initfree.api import as_model
 from initfree.auto.strategy import solve_auto
-from initfree.benchmark.data import truth_metric
+from initfree.benchmark.data import true_reconstruction
 from initfree.benchmark.methods import adjust_from_truth
 from initfree.benchmark.report.markdown import write_section
-from initfree.evaluation import as_model
+from initfree.euclidean import robust_cost
 from initfree.generator import generate
-from initfree.model import MetricModel
+from initfree.reconstruction import Reconstruction
 
 SETS = ("set1", "set2", "set3", "set4", "set6", "set7", "set8")
 CAREFUL = 90.0
@@ -80,17 +80,17 @@ def aucs(metrics) -> tuple[float, float, float, float]:
 def cost(result: initfree.Result) -> float:
     """Over all observations, before wrong ones are left out."""
     won = [start.cost for start in result.starts if start.name == result.winner]
-    return won[0] if won else robust_cost(result.problem, result.metric)
+    return won[0] if won else robust_cost(result.problem, result.reconstruction)
 
 
 def run(name: str, seed: int, condition: Condition, config: initfree.SolveConfig, strategy: str) -> Run:
     dataset = generate(name, seed=seed, shuffle=True, **asdict(condition))
     truth, problem = dataset.to_colmap(), initfree.load(dataset.to_colmap(noisy=True))
-    best = adjust_from_truth(problem, truth_metric(problem, as_model(truth)))
+    best = adjust_from_truth(problem, true_reconstruction(problem, as_model(truth)))
     began = time.perf_counter()
     result = solve_auto(problem, config) if strategy == "auto" else initfree.solve(problem, config)
     seconds = time.perf_counter() - began
-    reference = MetricModel(problem.names, best.R, best.t, problem.landmark_ids, best.xyz)
+    reference = Reconstruction.of_poses(problem.names, best.R, best.t, problem.landmark_ids, best.xyz)
     return Run(
         name, seed, condition, problem.tracks.cameras,
         aucs(initfree.evaluate(result, truth)), aucs(initfree.evaluate(reference, truth)),

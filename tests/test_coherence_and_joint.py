@@ -7,15 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from models import to_reconstruction
+from solving import single
 from synthetic import ring
 
 import initfree
 from initfree.certificate.coherence import coherence
 from initfree.certificate.joint import weakest_joint
-from initfree.certificate.verdict import MIN_CONSENSUS, certify
+from initfree.certificate.thresholds import MIN_CONSENSUS
+from initfree.certificate.verdict import certify
 from initfree.problem import Problem
+from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array, Tracks
-from initfree.upgrade.metric import Metric
 
 
 def single_image(observations: int, rng: np.random.Generator) -> tuple[Tracks, Array]:
@@ -110,42 +112,44 @@ def test_parts_that_few_landmarks_join_are_the_weakest_joint(joining: int):
 
 
 @pytest.fixture(scope="module")
-def solved() -> tuple[Problem, Metric]:
+def solved() -> tuple[Problem, Reconstruction]:
     scene = ring(cameras=16, landmarks=900, min_observations=3, noise=0.7, shuffle=False)
-    result = initfree.solve(initfree.load(to_reconstruction(scene)))
+    result = single(initfree.load(to_reconstruction(scene)))
     assert result.certificate.accepted
-    assert abs(result.certificate.coherence) < 0.05
-    return result.problem, result.metric
+    assert abs(result.certificate.evidence.coherence) < 0.05
+    return result.problem, result.reconstruction
 
 
-def turned(metric: Metric, angle: Array) -> Metric:
+def turned(reconstruction: Reconstruction, angle: Array) -> Reconstruction:
     """Cameras turned about their own axes x and y by small angles (cameras, 2)."""
     x, y = angle.T
     zero, one = np.zeros_like(x), np.ones_like(x)
     small = np.stack([one, zero, y, zero, one, -x, -y, x, one], axis=1).reshape(-1, 3, 3)
     q, _ = np.linalg.qr(small)
     q *= np.sign(np.einsum("kij,kij->kj", q, small))[:, None, :]
-    return replace(metric, R=q @ metric.R, t=(q @ metric.t[:, :, None])[:, :, 0])
+    return replace(reconstruction, R=q @ reconstruction.R, t=(q @ reconstruction.t[:, :, None])[:, :, 0])
 
 
-def test_images_that_move_as_a_whole_are_doubtful(solved: tuple[Problem, Metric]):
-    problem, metric = solved
+def test_images_that_move_as_a_whole_are_doubtful(solved: tuple[Problem, Reconstruction]):
+    problem, reconstruction = solved
     unit = 0.6 * np.random.default_rng(0).choice([-1.0, 1.0], size=(problem.tracks.cameras, 2))
-    certificate = certify(problem, turned(metric, unit / problem.unit.mean()))
+    certificate = certify(problem, turned(reconstruction, unit / problem.unit.mean()))
     assert certificate.doubtful
     assert not certificate.accepted
     assert "point the same way" in certificate.reason
 
 
-def test_two_halves_joined_wrongly_are_rejected(solved: tuple[Problem, Metric]):
-    problem, metric = solved
+def test_two_halves_joined_wrongly_are_rejected(solved: tuple[Problem, Reconstruction]):
+    problem, reconstruction = solved
     tracks = problem.tracks
     second = np.arange(tracks.cameras) >= 8
     votes = np.bincount(tracks.landmark, weights=second[tracks.cam], minlength=tracks.landmarks)
     moved = 2.0 * votes > np.diff(tracks.ptr)
-    shift = np.array([0.4, 0.1, -0.3]) * np.ptp(metric.xyz, axis=0)
-    t = metric.t - np.where(second[:, None], np.einsum("kij,j->ki", metric.R, shift), 0.0)
-    certificate = certify(problem, replace(metric, t=t, xyz=metric.xyz + np.where(moved[:, None], shift, 0.0)))
+    shift = np.array([0.4, 0.1, -0.3]) * np.ptp(reconstruction.xyz, axis=0)
+    t = reconstruction.t - np.where(second[:, None], np.einsum("kij,j->ki", reconstruction.R, shift), 0.0)
+    certificate = certify(
+        problem, replace(reconstruction, t=t, xyz=reconstruction.xyz + np.where(moved[:, None], shift, 0.0))
+    )
     assert not certificate.accepted
-    assert certificate.joint_share < 0.1
+    assert certificate.evidence.joint.share < 0.1
     assert "landmarks join 8 images" in certificate.reason

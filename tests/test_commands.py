@@ -191,12 +191,12 @@ def test_bad_bal_files(tmp_path, capsys):
         (("--alpha", 1.5), "alpha"),
         (("--formulation", "nose"), "pose-rot"),
         (("--init", "guess"), "spectral"),
-        (("--min-obs", 1), "min-obs"),
-        (("--min-obs", 50), "min-obs"),
+        (("--min-obs", 1), "min_obs"),
+        (("--min-obs", 50), "min_obs"),
         (("--seed", -1), "seed"),
-        (("--max-iterations", 0), "max-iterations"),
-        (("--loss", "cauchy", "--loss-scale", -1), "loss-scale"),
-        (("--refine-scale", "inf"), "refine-scale"),
+        (("--max-iterations", 0), "max_iterations"),
+        (("--loss", "cauchy", "--loss-scale", -1), "loss_scale"),
+        (("--refine-scale", "inf"), "refine_scale"),
         (("--beta", "nan"), "beta"),
         (("--truth", "missing"), "missing"),
         (("--formulation", "pose-rot", "--intrinsics", "unknown"), "intrinsics"),
@@ -221,7 +221,7 @@ def test_nothing_half_written_when_the_solver_fails(tmp_path, model, monkeypatch
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("our fault")
 
-    monkeypatch.setattr("initfree.commands.solve.solve_auto", broken)
+    monkeypatch.setattr("initfree.commands.solve.solve_problem", broken)
     with pytest.raises(RuntimeError, match="our fault"):
         main(["solve", str(model), "--output", str(tmp_path / "out")])
     assert list(tmp_path.iterdir()) == []

@@ -10,9 +10,10 @@ from initfree.engine.camera_pairs import CameraPairs, row_work
 from initfree.engine.threads import alone, run, set_threads
 from initfree.errors import InputError
 from initfree.euclidean.adjustment import EuclideanAdjustment
-from initfree.euclidean.state import FreeIntrinsics, MetricState
+from initfree.euclidean.parameters import FreeIntrinsics
 from initfree.euclidean.triangulation import triangulate
 from initfree.formulations import make
+from initfree.reconstruction import Reconstruction
 from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection
 from initfree.varpro import VariableProjection
 
@@ -104,7 +105,7 @@ def test_steps_of_all_stages_do_not_depend_on_the_number_of_threads():
         trials.append(refinement.attempt(1e-3))
         cameras = R, scene.P[:, :, 3], np.ones(9), np.zeros((9, 2))
         xyz, _ = triangulate(t, scene.m, scene.unit, *cameras)
-        state = MetricState(*cameras, xyz)
+        state = Reconstruction(*cameras, xyz)
         euclidean = EuclideanAdjustment(t, scene.m, scene.unit, state, free=FreeIntrinsics(focal=True, radial=1))
         euclidean.linearise()
         trials.append(euclidean.attempt(1e-3))

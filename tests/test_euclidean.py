@@ -14,26 +14,26 @@ from initfree.euclidean import (
     AdjustConfig,
     EuclideanAdjustment,
     FreeIntrinsics,
-    MetricState,
     Status,
     adjust,
     kernels,
     triangulate,
 )
+from initfree.euclidean.parameters import retracted
+from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array, Index
-from initfree.upgrade.metric import Metric
 
 FREE = FreeIntrinsics(focal=True, radial=2)
 
 
-def truth_of(scene: Scene) -> MetricState:
+def truth_of(scene: Scene) -> Reconstruction:
     assert scene.tracks.landmarks > 20
     cameras = len(scene.R)
     t = -(scene.R @ scene.centres[:, :, None])[:, :, 0]
-    return MetricState(scene.R, t, np.ones(cameras), np.zeros((cameras, 2)), scene.landmarks)
+    return Reconstruction(scene.R, t, np.ones(cameras), np.zeros((cameras, 2)), scene.landmarks)
 
 
-def observed(scene: Scene, state: MetricState) -> Array:
+def observed(scene: Scene, state: Reconstruction) -> Array:
     """Exact observations of a state, distortion included."""
     cam = scene.tracks.cam
     x = np.einsum("nij,nj->ni", state.R[cam], state.xyz[scene.tracks.landmark]) + state.t[cam]
@@ -43,15 +43,11 @@ def observed(scene: Scene, state: MetricState) -> Array:
     return (state.focal[cam] * d)[:, None] * image
 
 
-def perturbed(state: MetricState, seed: int, size: float) -> MetricState:
+def perturbed(state: Reconstruction, seed: int, size: float) -> Reconstruction:
     rng = np.random.default_rng(seed)
     step = np.zeros((len(state.R), 9))
     step[:, :6] = size * rng.normal(size=(len(state.R), 6))
-    return replace(state.moved_cameras(step), xyz=state.xyz + size * rng.normal(size=state.xyz.shape))
-
-
-def as_metric(state: MetricState) -> Metric:
-    return Metric(state.R, state.t, state.focal, state.radial, state.xyz, 1.0)
+    return replace(retracted(state, step), xyz=state.xyz + size * rng.normal(size=state.xyz.shape))
 
 
 def rotation_error(estimate: Array, truth: Array) -> float:
@@ -61,7 +57,7 @@ def rotation_error(estimate: Array, truth: Array) -> float:
 
 
 @pytest.fixture(scope="module")
-def small() -> tuple[Scene, MetricState]:
+def small() -> tuple[Scene, Reconstruction]:
     """Few cameras with distinct intrinsics, off their optimum."""
     scene = ring(5, 40, min_observations=2, occlusion=False, keep=0.7, seed=3, noise=1.0)
     rng = np.random.default_rng(1)
@@ -71,7 +67,7 @@ def small() -> tuple[Scene, MetricState]:
 
 
 def dense_jacobian(
-    scene: Scene, state: MetricState, free: FreeIntrinsics, groups: Index, weight: Array
+    scene: Scene, state: Reconstruction, free: FreeIntrinsics, groups: Index, weight: Array
 ) -> tuple[Array, Array]:
     """J and r over (poses, intrinsics of each group, landmarks), priors last, by scattering the kernel's blocks."""
     tracks = scene.tracks
@@ -92,14 +88,14 @@ def dense_jacobian(
     return dense, r.reshape(-1)
 
 
-def test_jacobian_against_finite_differences(small: tuple[Scene, MetricState]) -> None:
+def test_jacobian_against_finite_differences(small: tuple[Scene, Reconstruction]) -> None:
     scene, state = small
     tracks, n = scene.tracks, scene.tracks.observations
     J, B, r = np.empty((n, 2, 9)), np.empty((n, 2, 3)), np.empty((n, 2))
     image = scene.m, scene.unit, True
     kernels.jacobians(tracks.ptr, tracks.cam, state.cameras, state.xyz, image, np.full(n, 4.0), J, B, r)
 
-    def residual(moved: MetricState) -> Array:
+    def residual(moved: Reconstruction) -> Array:
         return 2.0 * (observed(scene, moved) - scene.m) * scene.unit
 
     np.testing.assert_allclose(r, residual(state), atol=1e-9)
@@ -107,7 +103,7 @@ def test_jacobian_against_finite_differences(small: tuple[Scene, MetricState]) -
     for slot in range(9):
         step = np.zeros((tracks.cameras, 9))
         step[:, slot] = h
-        numeric = (residual(state.moved_cameras(step)) - residual(state.moved_cameras(-step))) / (2.0 * h)
+        numeric = (residual(retracted(state, step)) - residual(retracted(state, -step))) / (2.0 * h)
         np.testing.assert_allclose(J[:, :, slot], numeric, rtol=1e-6, atol=1e-4)
     for axis in range(3):
         shift = h * np.eye(3)[axis]
@@ -127,7 +123,7 @@ def test_jacobian_against_finite_differences(small: tuple[Scene, MetricState]) -
     ],
 )
 def test_step_is_that_of_the_dense_damped_normal_equations(
-    small: tuple[Scene, MetricState], free: FreeIntrinsics, groups: Index
+    small: tuple[Scene, Reconstruction], free: FreeIntrinsics, groups: Index
 ) -> None:
     scene, state = small
     weight = np.random.default_rng(5).uniform(0.5, 1.5, scene.tracks.observations)
@@ -189,13 +185,13 @@ def test_shared_focal_stays_shared() -> None:
     scene = ring(8, 100, min_observations=3, seed=2)
     truth = replace(truth_of(scene), focal=np.full(8, 1.1))
     start = perturbed(truth_of(scene), 1, 0.01)
-    metric, _ = adjust(
-        scene.tracks, observed(scene, truth), scene.unit, as_metric(start),
+    reconstruction, _ = adjust(
+        scene.tracks, observed(scene, truth), scene.unit, (start),
         AdjustConfig(FreeIntrinsics(focal=True), least_squares=True), groups=np.zeros(8, dtype=np.int64),
     )  # fmt: skip
-    assert np.ptp(metric.focal) == 0.0
-    assert metric.focal[0] == pytest.approx(1.1, rel=1e-4)
-    assert not metric.radial.any()
+    assert np.ptp(reconstruction.focal) == 0.0
+    assert reconstruction.focal[0] == pytest.approx(1.1, rel=1e-4)
+    assert not reconstruction.radial.any()
 
 
 def test_robust_adjustment_ignores_gross_outliers() -> None:
@@ -205,12 +201,12 @@ def test_robust_adjustment_ignores_gross_outliers() -> None:
     m = scene.m.copy()
     m[wrong] = rng.uniform(-0.7, 0.7, size=(wrong.sum(), 2))
     truth = truth_of(scene)
-    start = as_metric(perturbed(truth, 7, 0.02))
-    metric, convergence = adjust(scene.tracks, m, scene.unit, start)
+    start = perturbed(truth, 7, 0.02)
+    reconstruction, convergence = adjust(scene.tracks, m, scene.unit, start)
     clean, _ = adjust(scene.tracks, scene.m, scene.unit, start, AdjustConfig(least_squares=True))
     assert convergence.reason == "converged"
-    assert rotation_error(metric.R, scene.R) < max(2.0 * rotation_error(clean.R, scene.R), 0.05)
-    final = EuclideanAdjustment(scene.tracks, m, scene.unit, MetricState.from_metric(metric))
+    assert rotation_error(reconstruction.R, scene.R) < max(2.0 * rotation_error(clean.R, scene.R), 0.05)
+    final = EuclideanAdjustment(scene.tracks, m, scene.unit, reconstruction)
     error = np.sqrt(final.squared_residuals)
     assert np.mean(error[~wrong] < 4.0) > 0.98
     off, _ = adjust(scene.tracks, m, scene.unit, start, AdjustConfig(least_squares=True), weight=(~wrong).astype(float))

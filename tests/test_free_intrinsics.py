@@ -12,12 +12,11 @@ from test_unknown_intrinsics import street
 import initfree
 from initfree.auto.intrinsics import Recalibrated, free_where_it_pays, refine_intrinsics
 from initfree.euclidean import adjust
-from initfree.io.colmap import metric_model
-from initfree.metrics import evaluate_models
-from initfree.model import MetricModel
+from initfree.evaluation import evaluate_models
+from initfree.io.colmap import reconstruction_of
 from initfree.problem import Problem
 from initfree.recalibration import found_camera, keypoints_of, with_cameras
-from initfree.upgrade.metric import Metric
+from initfree.reconstruction import Reconstruction
 
 
 @pytest.fixture(scope="module")
@@ -35,19 +34,21 @@ def long_focal(truth: pycolmap.Reconstruction, factor: float) -> pycolmap.Recons
     return model
 
 
-def reconstruction(problem: Problem, truth: pycolmap.Reconstruction) -> Metric:
+def solved(problem: Problem, truth: pycolmap.Reconstruction) -> Reconstruction:
     """What a solve with the problem's intrinsics ends with: adjusted from the truth."""
-    exact = metric_model(truth)
+    exact = reconstruction_of(truth)
     place = {int(k): j for j, k in enumerate(exact.ids)}
     xyz = exact.xyz[[place[int(k)] for k in problem.landmark_ids]]
     cameras = len(exact.R)
-    start = Metric(exact.R, exact.t, np.ones(cameras), np.zeros((cameras, 2)), xyz, 1.0)
+    start = Reconstruction(exact.R, exact.t, np.ones(cameras), np.zeros((cameras, 2)), xyz)
     return adjust(problem.tracks, problem.m, problem.unit, start)[0]
 
 
-def aucs(problem: Problem, metric: Metric, truth: pycolmap.Reconstruction) -> float:
-    found = MetricModel(problem.names, metric.R, metric.t, problem.landmark_ids, metric.xyz)
-    metrics = evaluate_models(found, metric_model(truth))
+def aucs(problem: Problem, reconstruction: Reconstruction, truth: pycolmap.Reconstruction) -> float:
+    found = Reconstruction.of_poses(
+        problem.names, reconstruction.R, reconstruction.t, problem.landmark_ids, reconstruction.xyz
+    )
+    metrics = evaluate_models(found, reconstruction_of(truth))
     return min(metrics.rotation_auc5, metrics.translation_auc5)
 
 
@@ -72,7 +73,7 @@ def with_outliers(problem: Problem, share: float) -> Problem:
 def test_right_intrinsics_stay_as_given(scene, model, outliers):
     truth = to_reconstruction(scene, model)
     problem = with_outliers(initfree.load(truth), outliers)
-    assert free_where_it_pays(problem, reconstruction(problem, truth)) is None
+    assert free_where_it_pays(problem, solved(problem, truth)) is None
 
 
 @pytest.mark.parametrize(
@@ -82,10 +83,10 @@ def test_right_intrinsics_stay_as_given(scene, model, outliers):
 def test_focal_lengths_off_are_refined(scene, model, factor, outliers):
     truth = to_reconstruction(scene, model)
     problem = with_outliers(initfree.load(long_focal(truth, factor)), outliers)
-    metric = reconstruction(problem, truth)
-    found = free_where_it_pays(problem, metric)
+    reconstruction = solved(problem, truth)
+    found = free_where_it_pays(problem, reconstruction)
     assert found is not None
-    before, after = aucs(problem, metric, truth), aucs(found.problem, found.metric, truth)
+    before, after = aucs(problem, reconstruction, truth), aucs(found.problem, found.reconstruction, truth)
     assert before < 96.0 < 97.0 < after
     camera = found.problem.observations.cameras[3]
     assert camera.model_name == model
@@ -99,12 +100,12 @@ def _check_consistent(found: Recalibrated) -> None:
     p = found.problem
     assert p.calibrated
     assert np.isfinite(p.m).all()
-    assert found.metric.focal == pytest.approx(1.0)
+    assert found.reconstruction.focal == pytest.approx(1.0)
     ids = p.camera_ids[p.tracks.cam]
     camera = p.observations.cameras[int(ids[0])]
     rays = np.column_stack([p.m[ids == ids[0]], np.ones(np.count_nonzero(ids == ids[0]))])
     assert camera.img_from_cam(rays) == pytest.approx(keypoints_of(p)[ids == ids[0]], abs=1e-6)
-    assert len(found.landmarks) == p.tracks.landmarks == len(found.metric.xyz)
+    assert len(found.landmarks) == p.tracks.landmarks == len(found.reconstruction.xyz)
     assert 0.2 < found.error < 0.8
 
 
@@ -116,19 +117,22 @@ def test_a_guess_is_refined_with_its_principal_point(scene):
     params[3:] = 0.0
     guess.cameras[3].params = params
     problem = initfree.load(guess)
-    metric = reconstruction(problem, truth)
-    found = refine_intrinsics(problem, metric)
+    reconstruction = solved(problem, truth)
+    found = refine_intrinsics(problem, reconstruction)
     assert found is not None
     # A principal point is told to some 3 px here, and turns the cameras with it.
-    assert aucs(problem, metric, truth) < 30.0 < 95.0 < aucs(found.problem, found.metric, truth)
+    assert aucs(problem, reconstruction, truth) < 30.0 < 95.0 < aucs(found.problem, found.reconstruction, truth)
     assert found.problem.observations.cameras[3].params[:3] == pytest.approx(truth.cameras[3].params[:3], abs=5.0)
 
 
 def test_principal_points_stay_unless_asked_for(scene):
     truth = to_reconstruction(scene, "SIMPLE_RADIAL")
     problem = initfree.load(long_focal(truth, 1.05))
-    metric = reconstruction(problem, truth)
-    kept, moved = refine_intrinsics(problem, metric), refine_intrinsics(problem, metric, principal_point=True)
+    reconstruction = solved(problem, truth)
+    kept, moved = (
+        refine_intrinsics(problem, reconstruction),
+        refine_intrinsics(problem, reconstruction, principal_point=True),
+    )
     assert kept is not None
     assert moved is not None
     assert kept.problem.observations.cameras[3].params[1:3] == pytest.approx([320.0, 240.0], abs=1e-12)

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import CAMERA_PARAMS, to_bal, to_reconstruction
+from solving import single
 from synthetic import ring
 
 import initfree
+from initfree.evaluation import evaluate_models
 from initfree.io.load import load_model
-from initfree.metrics import evaluate_models
 from initfree.problem import Observations, build_problem
 
 
@@ -92,13 +93,13 @@ def scrambled(model: pycolmap.Reconstruction, rng: np.random.Generator) -> pycol
 @pytest.mark.parametrize("formulation", ["pose", "pose-rot"])
 def test_poses_and_points_of_the_input_change_nothing(scene, formulation):
     config = initfree.SolveConfig(formulation=formulation)
-    plain = initfree.solve(initfree.load(to_reconstruction(scene)), config)
-    other = initfree.solve(initfree.load(scrambled(to_reconstruction(scene), np.random.default_rng(1))), config)
+    plain = single(initfree.load(to_reconstruction(scene)), config)
+    other = single(initfree.load(scrambled(to_reconstruction(scene), np.random.default_rng(1))), config)
     for a, b in (
         (plain.P, other.P),
         (plain.X, other.X),
-        (plain.metric.R, other.metric.R),
-        (plain.metric.xyz, other.metric.xyz),
+        (plain.reconstruction.R, other.reconstruction.R),
+        (plain.reconstruction.xyz, other.reconstruction.xyz),
     ):
         assert np.array_equal(a, b)
 
@@ -110,14 +111,14 @@ def test_bal_cameras_and_points_change_nothing(tmp_path, scene):
     values = np.random.default_rng(0).normal(size=len(lines) - head)
     (tmp_path / "a.txt").write_text(text)
     (tmp_path / "b.txt").write_text("\n".join(lines[:head] + [f"{v:.17g}" for v in values]))
-    a, b = (initfree.solve(initfree.load(tmp_path / name)) for name in ("a.txt", "b.txt"))
-    assert np.array_equal(a.metric.R, b.metric.R)
-    assert np.array_equal(a.metric.xyz, b.metric.xyz)
+    a, b = (single(initfree.load(tmp_path / name)) for name in ("a.txt", "b.txt"))
+    assert np.array_equal(a.reconstruction.R, b.reconstruction.R)
+    assert np.array_equal(a.reconstruction.xyz, b.reconstruction.xyz)
 
 
 def test_result_round_trip_keeps_names_keypoints_and_ids(tmp_path, scene):
     source = to_reconstruction(scene)
-    result = initfree.solve(initfree.load(source))
+    result = single(initfree.load(source))
     result.to_colmap().write(str(tmp_path))
     written = pycolmap.Reconstruction(str(tmp_path))
     assert {i: image.name for i, image in written.images.items()} == {i: im.name for i, im in source.images.items()}
@@ -134,12 +135,12 @@ def test_result_round_trip_keeps_names_keypoints_and_ids(tmp_path, scene):
 
 def observations(image, landmark) -> Observations:
     image, landmark = np.array(image), np.array(landmark)
-    from initfree.problem import Image
+    from initfree.observations import Image
 
     images = tuple(Image(f"{k}.jpg", k + 1, 1, np.empty((0, 2))) for k in range(image.max() + 1))
     n = len(image)
     return Observations(
-        "test", images, {}, True, image, landmark, np.arange(n), np.random.default_rng(0).normal(size=(n, 2)),
+        "test", images, {}, "known", image, landmark, np.arange(n), np.random.default_rng(0).normal(size=(n, 2)),
         np.ones((len(images), 2)),
     )  # fmt: skip
 

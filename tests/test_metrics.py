@@ -7,24 +7,26 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.spatial.transform import Rotation
 
-from initfree.metrics import auc, evaluate_models, nearest_rotation, similarity
-from initfree.model import MetricModel
+from initfree.evaluation import auc, evaluate_models, nearest_rotation, similarity
+from initfree.reconstruction import Reconstruction
 
 seeds = st.integers(0, 2**31)
 
 
-def random_model(rng: np.random.Generator, cameras: int = 7, landmarks: int = 30) -> MetricModel:
+def random_model(rng: np.random.Generator, cameras: int = 7, landmarks: int = 30) -> Reconstruction:
     R = Rotation.random(cameras, rng=rng).as_matrix()
     names = tuple(f"{k}.jpg" for k in range(cameras))
-    return MetricModel(names, R, rng.normal(size=(cameras, 3)), np.arange(landmarks), rng.normal(size=(landmarks, 3)))
+    return Reconstruction.of_poses(
+        names, R, rng.normal(size=(cameras, 3)), np.arange(landmarks), rng.normal(size=(landmarks, 3))
+    )
 
 
-def transformed(model: MetricModel, s: float, G: np.ndarray, shift: np.ndarray) -> MetricModel:
+def transformed(model: Reconstruction, s: float, G: np.ndarray, shift: np.ndarray) -> Reconstruction:
     """The model in the world X' = s G X + shift."""
     centres = s * model.centres @ G.T + shift
     R = model.R @ G.T
     t = -np.einsum("nij,nj->ni", R, centres)
-    return MetricModel(model.names, R, t, model.ids, s * model.xyz @ G.T + shift)
+    return Reconstruction.of_poses(model.names, R, t, model.ids, s * model.xyz @ G.T + shift)
 
 
 def test_auc_is_the_integral_of_the_cumulative_distribution():
@@ -50,7 +52,9 @@ def test_pairwise_errors_against_the_papers_formulas():
     rng = np.random.default_rng(3)
     truth = random_model(rng)
     wobble = Rotation.from_rotvec(rng.normal(scale=0.1, size=(7, 3))).as_matrix()
-    estimate = MetricModel(truth.names, wobble @ truth.R, truth.t + rng.normal(scale=0.2, size=(7, 3)), truth.ids, truth.xyz)
+    estimate = Reconstruction.of_poses(
+        truth.names, wobble @ truth.R, truth.t + rng.normal(scale=0.2, size=(7, 3)), truth.ids, truth.xyz
+    )
     G = nearest_rotation(sum(t.T @ e for t, e in zip(truth.R, estimate.R, strict=True)))
     rotation, translation = [], []
     for i in range(7):
@@ -68,20 +72,20 @@ def test_pairwise_errors_against_the_papers_formulas():
 
 def test_missing_and_broken_cameras_count_as_failures():
     truth = random_model(np.random.default_rng(0), cameras=5)
-    keep = MetricModel(truth.names[:4], truth.R[:4], truth.t[:4], truth.ids, truth.xyz)
+    keep = Reconstruction.of_poses(truth.names[:4], truth.R[:4], truth.t[:4], truth.ids, truth.xyz)
     metrics = evaluate_models(keep, truth)
     assert metrics.cameras_recovered == 4
     assert metrics.rotation_auc20 == pytest.approx(100.0 * 6 / 10)
     t = truth.t.copy()
     t[2] = np.nan
-    broken = evaluate_models(MetricModel(truth.names, truth.R, t, truth.ids, truth.xyz), truth)
+    broken = evaluate_models(Reconstruction.of_poses(truth.names, truth.R, t, truth.ids, truth.xyz), truth)
     assert broken.translation_auc20 == pytest.approx(100.0 * 6 / 10)
 
 
 def test_landmark_errors():
     truth = random_model(np.random.default_rng(0), landmarks=400)
     xyz = truth.xyz + np.random.default_rng(1).normal(scale=0.01, size=truth.xyz.shape)
-    estimate = MetricModel(truth.names, truth.R, truth.t, truth.ids, xyz)
+    estimate = Reconstruction.of_poses(truth.names, truth.R, truth.t, truth.ids, xyz)
     metrics = evaluate_models(estimate, truth)
     s, R, t = similarity(xyz, truth.xyz)
     errors = np.linalg.norm(s * xyz @ R.T + t - truth.xyz, axis=1)
@@ -108,5 +112,5 @@ def test_umeyama_is_a_local_minimum_over_proper_similarities(seed):
 
 def test_mirrored_structure_is_not_a_match():
     truth = random_model(np.random.default_rng(0))
-    mirrored = MetricModel(truth.names, truth.R, truth.t, truth.ids, truth.xyz * (1.0, 1.0, -1.0))
+    mirrored = Reconstruction.of_poses(truth.names, truth.R, truth.t, truth.ids, truth.xyz * (1.0, 1.0, -1.0))
     assert evaluate_models(mirrored, truth).landmark_rmse > 0.3

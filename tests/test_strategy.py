@@ -7,21 +7,24 @@ import numpy as np
 import pytest
 from models import to_reconstruction
 from scipy.spatial.transform import Rotation
+from solving import single
 from synthetic import Scene, ring, tracks_of
 
 import initfree
-from initfree.auto import start, strategy
+from initfree.api import as_model
 from initfree.auto.consistent_part import consistent_part
-from initfree.auto.repair import camera_shares, consensus, repair, repair_limits, robust_cost
-from initfree.auto.start import triangulate_projective
+from initfree.auto.ranking import settled
+from initfree.auto.repair import camera_shares, repair, repair_limits
+from initfree.auto.start import Attempt, Start, run_start, triangulate_projective
 from initfree.auto.trimming import trim
+from initfree.certificate.baseline import baselines
 from initfree.certificate.verdict import certify
 from initfree.engine import threads
-from initfree.engine.threads import alone
-from initfree.evaluation import as_model
-from initfree.model import MetricModel
+from initfree.euclidean import robust_cost
+from initfree.euclidean.residuals import consensus
 from initfree.parallel import AbandonedError, abandonable, in_order
 from initfree.problem import restricted, without_cameras
+from initfree.reconstruction import Reconstruction
 from initfree.two_view.geometry import two_view_geometries
 from initfree.two_view.voting import vote
 
@@ -54,7 +57,7 @@ def scene() -> Scene:
 def test_repair_finds_a_wrong_camera_again(scene):
     truth = to_reconstruction(scene)
     problem = initfree.load(truth)
-    right = initfree.solve(problem).metric
+    right = single(problem).reconstruction
     R, t = right.R.copy(), right.t.copy()
     R[3] = Rotation.from_rotvec([0.0, 0.0, 2.0]).as_matrix() @ R[3]
     t[3] += 1.0
@@ -72,8 +75,8 @@ def test_a_failed_start_is_replaced(scene):
     """From random cameras and a single step the first start goes nowhere."""
     truth = to_reconstruction(scene)
     config = initfree.SolveConfig(init="normal", tolerance=0.9)
-    assert not initfree.solve(initfree.load(truth), config).certificate.accepted
-    result = initfree.solve_auto(initfree.load(truth), config)
+    assert not single(initfree.load(truth), config).certificate.accepted
+    result = initfree.solve(initfree.load(truth), config)
     assert result.certificate.accepted
     assert result.winner == result.starts[-1].name != "normal"
     metrics = initfree.evaluate(result, truth)
@@ -85,14 +88,14 @@ def test_wrong_matches_are_left_out(scene, share):
     truth = to_reconstruction(scene)
     spoilt, _ = with_wrong_matches(scene, share)
     problem = initfree.load(to_reconstruction(spoilt))
-    result = initfree.solve_auto(problem)
+    result = initfree.solve(problem)
     assert result.certificate.accepted
     metrics = initfree.evaluate(result, truth)
     assert min(metrics.rotation_auc5, metrics.translation_auc5) > 96.0
     assert metrics.landmark_rmse < 0.01
     assert result.problem.tracks.observations < problem.tracks.observations
-    assert consensus(result.problem, result.metric).mean() > 0.99
-    assert len(result.metric.xyz) == len(result.X) == result.problem.tracks.landmarks
+    assert consensus(result.problem, result.reconstruction).mean() > 0.99
+    assert len(result.reconstruction.xyz) == len(result.X) == result.problem.tracks.landmarks
     assert result.to_colmap().num_points3D() == result.problem.tracks.landmarks
 
 
@@ -127,14 +130,14 @@ def test_projective_triangulation_is_exact_on_exact_data():
 
 def test_same_seed_same_result(scene):
     problem = initfree.load(to_reconstruction(with_wrong_matches(scene, 0.1)[0]))
-    a, b = (initfree.solve_auto(problem, initfree.SolveConfig(seed=3)) for _ in range(2))
-    assert np.array_equal(a.metric.R, b.metric.R)
-    assert np.array_equal(a.metric.xyz, b.metric.xyz)
+    a, b = (initfree.solve(problem, initfree.SolveConfig(seed=3)) for _ in range(2))
+    assert np.array_equal(a.reconstruction.R, b.reconstruction.R)
+    assert np.array_equal(a.reconstruction.xyz, b.reconstruction.xyz)
     assert a.winner == b.winner
 
 
 def test_easy_data_need_one_start(scene):
-    result = initfree.solve_auto(initfree.load(to_reconstruction(scene)))
+    result = initfree.solve(initfree.load(to_reconstruction(scene)))
     assert [start.name for start in result.starts] == ["spectral"]
     assert [stage.name for stage in result.stages] == ["varpro", "refinement", "upgrade", "adjustment"]
 
@@ -143,7 +146,7 @@ def test_pure_rotation_is_rejected_with_the_reason():
     rng = np.random.default_rng(1)
     R = Rotation.from_rotvec(rng.normal(scale=0.15, size=(8, 3))).as_matrix()
     landmarks = np.column_stack([rng.uniform(-1.0, 1.0, size=(100, 2)), rng.uniform(3.0, 6.0, size=100)])
-    result = initfree.solve_auto(initfree.load(to_reconstruction(projected(R, np.zeros((8, 3)), landmarks, 0.5))))
+    result = initfree.solve(initfree.load(to_reconstruction(projected(R, np.zeros((8, 3)), landmarks, 0.5))))
     assert not result.certificate.accepted
     assert "only turn" in result.certificate.reason
 
@@ -151,7 +154,7 @@ def test_pure_rotation_is_rejected_with_the_reason():
 def test_two_views_are_rejected_with_the_reason():
     scene = ring(cameras=12, landmarks=200)
     two = projected(scene.R[:2], scene.centres[:2], scene.landmarks, 0.5)
-    result = initfree.solve_auto(initfree.load(to_reconstruction(two), min_obs=2))
+    result = initfree.solve(initfree.load(to_reconstruction(two), min_obs=2))
     assert not result.certificate.accepted
     assert "2 images" in result.certificate.reason
 
@@ -159,19 +162,19 @@ def test_two_views_are_rejected_with_the_reason():
 def test_a_bent_reconstruction_is_not_accepted(scene):
     """Errors of every size, nine in ten observations within 4 px: wrong matches do not look like that."""
     problem = initfree.load(to_reconstruction(scene))
-    metric = initfree.solve(problem).metric
+    reconstruction = single(problem).reconstruction
     rng = np.random.default_rng(0)
     turn = Rotation.from_rotvec(rng.normal(scale=0.006, size=(problem.tracks.cameras, 3))).as_matrix()
-    bent = replace(metric, R=turn @ metric.R)
-    assert certify(problem, metric).accepted
+    bent = replace(reconstruction, R=turn @ reconstruction.R)
+    assert certify(problem, reconstruction).accepted
     verdict = certify(problem, bent)
-    assert verdict.inlier_share > 0.6
+    assert verdict.evidence.inlier_share > 0.6
     assert not verdict.accepted
 
 
 def test_ranking_needs_the_adjustment(scene):
-    with pytest.raises(initfree.InputError, match="--strategy single"):
-        initfree.solve_auto(initfree.load(to_reconstruction(scene)), initfree.SolveConfig(adjust=False))
+    with pytest.raises(initfree.InputError, match="strategy single"):
+        initfree.solve(initfree.load(to_reconstruction(scene)), initfree.SolveConfig(adjust=False))
 
 
 def test_trimming_finds_wrong_matches_without_pairs(scene):
@@ -202,11 +205,11 @@ def with_garbage_images(scene: Scene, images: list[int]) -> Scene:
 def test_one_garbage_image_of_many_is_left_out_and_named():
     scene = ring(cameras=30, landmarks=500, noise=0.5, keep=0.6, min_observations=4)
     truth = to_reconstruction(scene)
-    result = initfree.solve_auto(initfree.load(to_reconstruction(with_garbage_images(scene, [7]))))
+    result = initfree.solve(initfree.load(to_reconstruction(with_garbage_images(scene, [7]))))
     assert result.certificate.accepted
     assert "image007.jpg" in result.certificate.reason
     assert result.problem.dropped.images == ("image007.jpg",)
-    assert len(result.P) == len(result.metric.R) == len(result.upgraded.R) == 29
+    assert len(result.P) == len(result.reconstruction.R) == len(result.upgraded.reconstruction.R) == 29
     assert result.to_colmap().num_reg_images() == 29
     # A missing camera counts as wrong in every pair with it.
     possible = 100.0 * 28.0 / 30.0
@@ -217,7 +220,7 @@ def test_one_garbage_image_of_many_is_left_out_and_named():
 
 def test_of_many_garbage_images_the_consistent_part_is_returned_and_not_accepted():
     scene = ring(cameras=30, landmarks=500, noise=0.5, keep=0.6, min_observations=4)
-    result = initfree.solve_auto(initfree.load(to_reconstruction(with_garbage_images(scene, [3, 11, 19, 26]))))
+    result = initfree.solve(initfree.load(to_reconstruction(with_garbage_images(scene, [3, 11, 19, 26]))))
     assert not result.certificate.accepted
     assert "only 26 of 30 images form one consistent reconstruction" in result.certificate.reason
     assert result.problem.dropped.images == tuple(f"image{k:03}.jpg" for k in (3, 11, 19, 26))
@@ -228,23 +231,23 @@ def test_of_many_garbage_images_the_consistent_part_is_returned_and_not_accepted
 def as_subset(truth, names):
     model = as_model(truth)
     index = [model.names.index(name) for name in names]
-    return MetricModel(tuple(names), model.R[index], model.t[index], model.ids, model.xyz)
+    return Reconstruction.of_poses(tuple(names), model.R[index], model.t[index], model.ids, model.xyz)
 
 
 def test_an_accepted_reconstruction_is_its_own_consistent_part(scene):
-    result = initfree.solve(initfree.load(to_reconstruction(scene)))
+    result = single(initfree.load(to_reconstruction(scene)))
     assert result.certificate.accepted
     assert consistent_part(result) is result
 
 
 def test_lost_images_are_taken_back_from_the_landmarks_of_the_consistent_part(scene):
     truth = to_reconstruction(scene)
-    right = initfree.solve(initfree.load(truth))
+    right = single(initfree.load(truth))
     lost = np.array([0, 1, 2, 6, 7, 8, 13])
-    R, t = right.metric.R.copy(), right.metric.t.copy()
+    R, t = right.reconstruction.R.copy(), right.reconstruction.t.copy()
     R[lost] = Rotation.random(len(lost), random_state=np.random.default_rng(0)).as_matrix()
-    planted = replace(right.metric, R=R, t=t)
-    result = replace(right, metric=planted, certificate=certify(right.problem, planted))
+    planted = replace(right.reconstruction, R=R, t=t)
+    result = replace(right, reconstruction=planted, certificate=certify(right.problem, planted))
     assert not result.certificate.accepted
     found = consistent_part(result)
     assert found.certificate.accepted
@@ -278,12 +281,12 @@ def in_front(cameras: int) -> tuple[np.ndarray, np.ndarray]:
 def test_images_from_two_places_are_rejected_with_the_reason():
     landmarks = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200, 3))
     R, c = (np.repeat(a, 3, axis=0) for a in in_front(2))
-    result = initfree.solve_auto(initfree.load(to_reconstruction(projected(R, c, landmarks, 0.5))))
+    result = initfree.solve(initfree.load(to_reconstruction(projected(R, c, landmarks, 0.5))))
     assert not result.certificate.accepted
     assert "two places" in result.certificate.reason
     assert len(result.starts) == 1
     R, c = in_front(3)
-    assert initfree.solve_auto(initfree.load(to_reconstruction(projected(R, c, landmarks, 0.5)))).certificate.accepted
+    assert initfree.solve(initfree.load(to_reconstruction(projected(R, c, landmarks, 0.5)))).certificate.accepted
 
 
 @pytest.mark.parametrize("intrinsics", ["known", "unknown"])
@@ -295,7 +298,7 @@ def test_cameras_on_a_line_that_look_at_one_point_are_solved(intrinsics):
     R = np.stack([right, np.cross(forward, right), forward], axis=1)
     scene = projected(R, centres, np.random.default_rng(1).uniform(-1.0, 1.0, size=(300, 3)), 0.5)
     truth = to_reconstruction(scene)
-    result = initfree.solve_auto(initfree.load(truth, intrinsics=intrinsics))
+    result = initfree.solve(initfree.load(truth, intrinsics=intrinsics))
     assert result.certificate.accepted
     metrics = initfree.evaluate(result, truth)
     assert min(metrics.rotation_auc20, metrics.translation_auc20) > 98.0
@@ -304,10 +307,10 @@ def test_cameras_on_a_line_that_look_at_one_point_are_solved(intrinsics):
 def test_a_plane_with_unknown_focal_lengths_is_rejected_with_the_reason():
     landmarks = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200, 3)) * (1.0, 1.0, 0.0)
     flat = projected(*in_front(10), landmarks, 0.5)
-    unknown = initfree.solve_auto(initfree.load(to_reconstruction(flat), intrinsics="unknown"))
+    unknown = initfree.solve(initfree.load(to_reconstruction(flat), intrinsics="unknown"))
     assert not unknown.certificate.accepted
     assert "on a plane" in unknown.certificate.reason
-    known = initfree.solve_auto(initfree.load(to_reconstruction(flat)))
+    known = initfree.solve(initfree.load(to_reconstruction(flat)))
     assert known.certificate.accepted
     assert initfree.evaluate(known, to_reconstruction(flat)).rotation_auc20 > 95.0
 
@@ -319,12 +322,12 @@ def test_the_number_of_threads_does_not_change_the_result(scene):
     results = []
     for n in (1, 2):
         threads.set_threads(n)
-        results.append(initfree.solve_auto(problem))
+        results.append(initfree.solve(problem))
     threads.set_threads(before)
     one, all_cores = results
     assert [start.name for start in one.starts] == [start.name for start in all_cores.starts]
-    assert np.array_equal(one.metric.R, all_cores.metric.R)
-    assert np.array_equal(one.metric.xyz, all_cores.metric.xyz)
+    assert np.array_equal(one.reconstruction.R, all_cores.reconstruction.R)
+    assert np.array_equal(one.reconstruction.xyz, all_cores.reconstruction.xyz)
 
 
 def test_work_in_order_ends_when_nobody_waits():
@@ -356,21 +359,14 @@ def planted(attempt, k: int, cost: float, verdict: str):
         ([(90.0, "doubtful"), (95.0, "rejected"), (97.0, "rejected")], "0", False),
     ],
 )
-def test_only_the_best_optimum_is_accepted_and_doubts_need_their_own_confirmation(
-    scene, monkeypatch, attempts, winner, accepted
-):
+def test_only_the_best_optimum_is_accepted_and_doubts_need_their_own_confirmation(scene, attempts, winner, accepted):
     """Planted verdicts and costs: only another attempt at the same, best optimum settles a doubt."""
     problem = initfree.load(to_reconstruction(scene))
-    real = start.run_start(problem, start.Start("planted", initfree.SolveConfig()), None)
-    assert real is not None
-    queue = iter([planted(real, k, *attempt) for k, attempt in enumerate(attempts)])
-    monkeypatch.setattr(strategy, "run_start", lambda *_: next(queue, None))
-    monkeypatch.setattr(strategy, "doubt_intrinsics", lambda result, *_: result)
-    monkeypatch.setattr(strategy, "complete", lambda result: result)
-    with alone():
-        result = initfree.solve_auto(problem)
-    assert result.certificate.accepted == accepted
-    assert result.winner == winner
+    real = run_start(problem, Start("planted", initfree.SolveConfig()), baselines(problem))
+    assert isinstance(real, Attempt)
+    best = settled(problem, [planted(real, k, *attempt) for k, attempt in enumerate(attempts)])
+    assert best.certificate.accepted == accepted
+    assert best.start.name == winner
 
 
 def test_interrupting_one_start_abandons_those_beside_it(monkeypatch):

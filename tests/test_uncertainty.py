@@ -12,20 +12,21 @@ from initfree.certificate.modes import determination
 from initfree.certificate.uncertainty import CameraSystem, camera_system
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.engine.losses import LeastSquares
-from initfree.euclidean import EuclideanAdjustment, FreeIntrinsics, MetricState, kernels
-from initfree.euclidean.state import POSES_ONLY
+from initfree.euclidean import EuclideanAdjustment, FreeIntrinsics, kernels
+from initfree.euclidean.parameters import POSES_ONLY
+from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array, Tracks
 
 SMALL = ring(cameras=8, landmarks=90, min_observations=3, shuffle=False, seed=4)
 
 
-def truth(scene: Scene) -> MetricState:
+def truth(scene: Scene) -> Reconstruction:
     t = -np.einsum("nij,nj->ni", scene.R, scene.centres)
     n = len(scene.R)
-    return MetricState(scene.R.copy(), t, np.ones(n), np.zeros((n, 2)), scene.landmarks.copy())
+    return Reconstruction(scene.R.copy(), t, np.ones(n), np.zeros((n, 2)), scene.landmarks.copy())
 
 
-def system_of(scene: Scene, state: MetricState, m: Array, free: FreeIntrinsics = POSES_ONLY) -> CameraSystem:
+def system_of(scene: Scene, state: Reconstruction, m: Array, free: FreeIntrinsics = POSES_ONLY) -> CameraSystem:
     everything = np.ones(scene.tracks.observations, dtype=bool)
     return camera_system(scene.tracks, m, scene.unit, state.cameras, state.xyz, everything, free=free)
 
@@ -34,7 +35,7 @@ def noisy(scene: Scene, pixels: float, seed: int) -> Array:
     return scene.m + pixels / scene.focal * np.random.default_rng(seed).standard_normal(scene.m.shape)
 
 
-def adjusted(scene: Scene, m: Array) -> MetricState:
+def adjusted(scene: Scene, m: Array) -> Reconstruction:
     stage = EuclideanAdjustment(scene.tracks, m, scene.unit, truth(scene))
     stage.minimise(LMConfig(30, 1e-12), LeastSquares())
     return stage.state
@@ -90,7 +91,7 @@ def test_moved_observations_move_the_optimum_as_predicted():
     np.testing.assert_allclose(moved, system.response(tiny), atol=1e-3 * np.abs(moved).max())
 
 
-def parameters_from(system: CameraSystem, origin: MetricState, other: MetricState) -> Array:
+def parameters_from(system: CameraSystem, origin: Reconstruction, other: Reconstruction) -> Array:
     """The small step, with no part along the gauge, from one reconstruction to another."""
     turn = other.R @ origin.R.transpose(0, 2, 1)
     omega = 0.5 * np.stack([turn[:, 2, 1] - turn[:, 1, 2], turn[:, 0, 2] - turn[:, 2, 0], turn[:, 1, 0] - turn[:, 0, 1]], 1)
@@ -180,7 +181,7 @@ def test_a_perfect_fit_is_not_perfectly_certain():
 
 
 def test_the_distance_that_is_predicted_is_that_of_the_truth():
-    from initfree.metrics import auc, rotation_errors
+    from initfree.evaluation import auc, rotation_errors
 
     scene = ring(cameras=12, landmarks=120, min_observations=3, shuffle=False, seed=8)
     measured = []

@@ -1,13 +1,15 @@
 """Metric upgrades: exact on exact cameras, invariant to the projective frame where they claim to be."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 from synthetic import Scene, ring
 
-from initfree.metrics import evaluate_models
-from initfree.model import MetricModel
-from initfree.upgrade import Metric, Projective, upgrade
+from initfree.evaluation import evaluate_models
+from initfree.reconstruction import Reconstruction
+from initfree.upgrade import Projective, Upgraded, upgrade
 from initfree.upgrade.dual_quadric import image_of_quadric
 from initfree.upgrade.linear import linear_quadric
 from initfree.upgrade.refined import refine_quadric
@@ -33,35 +35,35 @@ def projective(scene: Scene, rng: np.random.Generator, *, focal: np.ndarray | No
     return Projective(scene.tracks, P * rng.normal(size=(len(P), 1, 1)), X * rng.normal(size=(len(X), 1)), focal is None)
 
 
-def score(scene: Scene, metric: Metric):
+def score(scene: Scene, upgraded: Upgraded):
     names = tuple(str(k) for k in range(scene.tracks.cameras))
     ids = np.arange(scene.tracks.landmarks)
-    truth = MetricModel(names, scene.R, -(scene.R @ scene.centres[:, :, None])[:, :, 0], ids, scene.landmarks)
-    return evaluate_models(MetricModel(names, metric.R, metric.t, ids, metric.xyz), truth)
+    truth = Reconstruction.of_poses(names, scene.R, -(scene.R @ scene.centres[:, :, None])[:, :, 0], ids, scene.landmarks)
+    return evaluate_models(replace(upgraded.reconstruction, names=names, ids=ids), truth)
 
 
 @pytest.mark.parametrize("name", ["linear1997", "linear", "calibrated", "refined", "selected"])
 @pytest.mark.parametrize("seed", range(3))
 def test_exact_calibrated_cameras(scene, name, seed):
-    metric = upgrade(name, projective(scene, np.random.default_rng(seed)))
-    metrics = score(scene, metric)
+    upgraded = upgrade(name, projective(scene, np.random.default_rng(seed)))
+    metrics = score(scene, upgraded)
     assert metrics.rotation_auc5 == pytest.approx(100.0, abs=1e-3)
     assert metrics.translation_auc5 == pytest.approx(100.0, abs=1e-3)
     assert metrics.landmark_rmse < 1e-5
-    assert metric.positive_depths == 1.0
-    assert np.allclose(metric.focal, 1.0, atol=1e-5)
-    assert metric.conditioning > 1e3
-    assert metric.anisotropy == pytest.approx(1.0, abs=1e-5)
-    assert np.allclose(np.linalg.det(metric.R), 1.0)
+    assert upgraded.positive_depths == 1.0
+    assert np.allclose(upgraded.reconstruction.focal, 1.0, atol=1e-5)
+    assert upgraded.conditioning > 1e3
+    assert upgraded.anisotropy == pytest.approx(1.0, abs=1e-5)
+    assert np.allclose(np.linalg.det(upgraded.reconstruction.R), 1.0)
 
 
 @pytest.mark.parametrize("name", ["refined", "calibrated", "selected"])
 def test_unknown_focal_lengths_come_out(scene, name):
     rng = np.random.default_rng(1)
     focal = rng.uniform(1.1, 2.0, size=12)
-    metric = upgrade(name, projective(scene, rng, focal=focal))
-    assert np.allclose(metric.focal, focal, rtol=1e-3)
-    assert score(scene, metric).rotation_auc5 > 99.5
+    upgraded = upgrade(name, projective(scene, rng, focal=focal))
+    assert np.allclose(upgraded.reconstruction.focal, focal, rtol=1e-3)
+    assert score(scene, upgraded).rotation_auc5 > 99.5
 
 
 @pytest.mark.parametrize("name", ["linear", "calibrated", "refined"])
@@ -74,8 +76,8 @@ def test_noisy_cameras_in_any_frame_give_the_same_answer(scene, name):
     second = Projective(scene.tracks, first.P @ H * scale, np.linalg.solve(H, first.X.T).T, True)
     a, b = upgrade(name, first), upgrade(name, second)
     # One rotation of the world turns a into b.
-    G = a.R[0].T @ b.R[0]
-    assert np.abs(a.R @ G - b.R).max() < 1e-4
+    Ra, Rb = a.reconstruction.R, b.reconstruction.R
+    assert np.abs(Ra @ (Ra[0].T @ Rb[0]) - Rb).max() < 1e-4
     first_score, second_score = score(scene, a), score(scene, b)
     assert first_score.translation_auc5 == pytest.approx(second_score.translation_auc5, abs=1e-2)
     assert first_score.landmark_rmse == pytest.approx(second_score.landmark_rmse, rel=1e-2)
@@ -117,9 +119,9 @@ def test_one_bad_camera_does_not_spoil_the_calibrated_upgrade(scene):
 def test_none_reads_metric_cameras_as_they_are(scene):
     P = np.concatenate([scene.R, -(scene.R @ scene.centres[:, :, None])], axis=2)
     X = np.column_stack([scene.landmarks, np.ones(len(scene.landmarks))])
-    metric = upgrade("none", Projective(scene.tracks, -2.0 * P, X, True))
-    assert score(scene, metric).rotation_auc5 == pytest.approx(100.0)
-    assert metric.singular_values == ()
+    upgraded = upgrade("none", Projective(scene.tracks, -2.0 * P, X, True))
+    assert score(scene, upgraded).rotation_auc5 == pytest.approx(100.0)
+    assert upgraded.singular_values == ()
 
 
 def test_image_of_quadric():

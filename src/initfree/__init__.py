@@ -1,10 +1,11 @@
 """Bundle adjustment that starts from nothing: from image observations to a metric reconstruction.
 
-problem = initfree.load("path/to/model")
-result = initfree.solve_auto(problem)                                       # several starts until one is certified
-result = initfree.solve(problem, initfree.SolveConfig(formulation="pose"))  # or one pipeline, exactly as configured
+problem = initfree.load("path/to/model")                      # or initfree.Problem.from_tracks(image, landmark, xy)
+result = initfree.solve(problem)                              # several starts until one is certified
+result = initfree.solve(problem, initfree.SolveConfig(formulation="pose"), strategy="single")  # one, as configured
+print(result.accepted, result.certificate.reason)
 print(initfree.evaluate(result, "path/to/truth"))
-result.to_colmap().write("out")
+result.write("out")
 """
 
 # pycolmap 4 brings a zlib of its own and shows its symbols to what is loaded later: Python's zlib, loaded after it, frees
@@ -14,29 +15,41 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from initfree.auto.strategy import solve_auto
+    from initfree.api import evaluate, solve
+    from initfree.certificate import Certificate
     from initfree.config import SolveConfig
     from initfree.errors import InputError
-    from initfree.evaluation import evaluate
+    from initfree.evaluation import Metrics
     from initfree.io.load import load
-    from initfree.metrics import Metrics
-    from initfree.pipeline import solve
     from initfree.problem import Problem
+    from initfree.reconstruction import Reconstruction
     from initfree.result import Result
 
 __version__ = "0.1.0"
-__all__ = ["InputError", "Metrics", "Problem", "Result", "SolveConfig", "evaluate", "load", "solve", "solve_auto"]
+__all__ = [
+    "Certificate",
+    "InputError",
+    "Metrics",
+    "Problem",
+    "Reconstruction",
+    "Result",
+    "SolveConfig",
+    "evaluate",
+    "load",
+    "solve",
+]
 
 _HOMES = {
+    "Certificate": "certificate",
     "InputError": "errors",
-    "Metrics": "metrics",
+    "Metrics": "evaluation",
     "Problem": "problem",
+    "Reconstruction": "reconstruction",
     "Result": "result",
     "SolveConfig": "config",
-    "evaluate": "evaluation",
+    "evaluate": "api",
     "load": "io.load",
-    "solve": "pipeline",
-    "solve_auto": "auto.strategy",
+    "solve": "api",
 }
 """module of each public name: Numba, SciPy and pycolmap (half a second) are loaded with the first name that is used, so
 that `initfree --help` is there at once"""

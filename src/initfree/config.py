@@ -1,14 +1,16 @@
-"""What a user may choose; the command line is made from this."""
+"""What a user may choose; the command line is made from this. Nothing here loads a kernel."""
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args, get_type_hints
 
 from initfree.errors import InputError
-from initfree.upgrade import UpgradeName
-from initfree.varpro import LossName
 
+LossName = Literal["none", "cauchy", "cauchy-consistent"]
+RefineLossName = Literal["none", "cauchy"]
 RotationSource = Literal["truth", "estimated"]
+UpgradeName = Literal["none", "linear1997", "linear", "calibrated", "refined", "selected"]
+Strategy = Literal["auto", "single"]
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,11 @@ class SolveConfig:
     beta: float = 1.0
     """Weight of the relative rotations (pose-rot)."""
     rotations: RotationSource = "estimated"
-    """Where relative rotations come from (pose-rot): two-view geometry, or the model given by --truth."""
+    """Where relative rotations come from (pose-rot): two-view geometry, or the truth that is given."""
     refine: bool = True
     """Refine the projective reconstruction by its reprojection error."""
-    refine_loss: Literal["none", "cauchy"] = "cauchy"
-    """Loss of the refinement; cauchy is graduated from wide to --refine-scale."""
+    refine_loss: RefineLossName = "cauchy"
+    """Loss of the refinement; cauchy is graduated from wide to the scale below."""
     refine_scale: float = 4.0
     """Final scale of the refinement's Cauchy loss, in pixels."""
     upgrade: UpgradeName = "calibrated"
@@ -50,20 +52,52 @@ class SolveConfig:
     """The same for the refinement and the adjustment."""
 
     def __post_init__(self) -> None:
-        def positive(value: float) -> bool:
-            return math.isfinite(value) and value >= 1e-6
-
-        checks = {
-            "beta": (positive(self.beta), "a positive number"),
-            "refine_scale": (positive(self.refine_scale), "a positive number of pixels"),
-            "seed": (0 <= self.seed < 2**30, "an integer from 0 to below 2^30"),
-            "max_iterations": (self.max_iterations >= 1, "at least 1"),
-            "tolerance": (0.0 <= self.tolerance < 1.0, "a number from 0 to below 1"),
-            "refine_tolerance": (0.0 <= self.refine_tolerance < 1.0, "a number from 0 to below 1"),
-            "loss_scale": (self.loss_scale is None or positive(self.loss_scale), "a positive number"),
-            "alpha": (0.0 < self.alpha < 1.0, "a number between 0 and 1, both excluded"),
+        for name, expected in _choices(self).items():
+            value = getattr(self, name)
+            if value not in expected:
+                raise InputError(f"{name} is {value!r}; expected one of {', '.join(expected)}")
+        ranges = {
+            "beta": (_positive(self.beta), "a positive number"),
+            "refine_scale": (_positive(self.refine_scale), "a positive number of pixels"),
+            "seed": (_whole(self.seed) and 0 <= self.seed < 2**30, "a whole number from 0 to below 2^30"),
+            "max_iterations": (_whole(self.max_iterations) and self.max_iterations >= 1, "a whole number, at least 1"),
+            "tolerance": (_between(self.tolerance, 0.0, 1.0), "a number from 0 to below 1"),
+            "refine_tolerance": (_between(self.refine_tolerance, 0.0, 1.0), "a number from 0 to below 1"),
+            "loss_scale": (self.loss_scale is None or _positive(self.loss_scale), "a positive number"),
+            "alpha": (
+                _between(self.alpha, 0.0, 1.0) and self.alpha > 0.0,
+                "a number between 0 and 1, both excluded",
+            ),
+            "refine": (isinstance(self.refine, bool), "True or False"),
+            "adjust": (isinstance(self.adjust, bool), "True or False"),
         }
-        for field, (fine, expected) in checks.items():
+        for name, (fine, expected) in ranges.items():
             if not fine:
-                flag = field.replace("_", "-")
-                raise InputError(f"--{flag} is {getattr(self, field)}; expected {expected}")
+                raise InputError(f"{name} is {getattr(self, name)!r}; expected {expected}")
+
+
+def _choices(config: SolveConfig) -> dict[str, tuple[str, ...]]:
+    """What the fields that name something may hold."""
+    # Formulations are found by importing them, kernels and all: not before a configuration is made.
+    from initfree import formulations
+    from initfree.initialization import INITIALIZATIONS
+
+    hints = get_type_hints(type(config))
+    literals = {f.name: get_args(hints[f.name]) for f in fields(config) if _is_literal(hints[f.name])}
+    return {"formulation": tuple(formulations.names()), "init": tuple(INITIALIZATIONS), **literals}
+
+
+def _is_literal(hint: Any) -> bool:
+    return getattr(hint, "__origin__", None) is Literal
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _positive(value: float) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value) and value >= 1e-6
+
+
+def _between(value: float, least: float, most: float) -> bool:
+    return isinstance(value, int | float) and least <= value < most

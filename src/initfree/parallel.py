@@ -9,10 +9,21 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any, TypeVar
 
+from threadpoolctl import threadpool_limits
+
 from initfree.engine.threads import alone, threads
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
+
+
+_THREADED_CAMERAS = 170
+"""from so many cameras on, a factorisation gains from the threads of BLAS"""
+
+
+def blas_threads(cameras: int) -> threadpool_limits:
+    """Small factorisations lose more to waking BLAS threads than they gain, and with one thread they repeat bit for bit."""
+    return threadpool_limits(1 if cameras < _THREADED_CAMERAS else None, user_api="blas")
 
 
 class AbandonedError(Exception):

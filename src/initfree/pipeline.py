@@ -1,157 +1,139 @@
-"""The stages of the paper, top to bottom; each is a function that can be called on its own.
+"""The stages of the paper, top to bottom; each is a function from state to state that can be called on its own.
 
-observations -> formulation and initialisation -> VarPro -> (radial) -> projective refinement -> metric upgrade ->
-Euclidean adjustment -> certificate
+observations -> relative rotations -> VarPro -> radial refinement -> projective refinement -> metric upgrade ->
+Euclidean adjustment
+
+`STAGES` is the one list of them: a single pipeline, every start of `auto` and the benchmark run it, whole or in part. A
+stage that the configuration does not ask for returns the state as it is.
 """
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from initfree import formulations
-from initfree.auto.completion import complete
-from initfree.certificate.focal import verify
-from initfree.certificate.verdict import metric_residuals
 from initfree.config import SolveConfig
 from initfree.engine.levenberg_marquardt import Convergence, Iteration, LMConfig, OnIteration
 from initfree.engine.losses import scale_from_median
-from initfree.errors import InputError
-from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
+from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust, residuals
 from initfree.formulations.pose_rot import RelativeRotations, RotationTerm
 from initfree.initialization import initialize
 from initfree.problem import Problem
+from initfree.reconstruction import Reconstruction
 from initfree.refinement.radial import refine_radial
 from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection, reprojection_errors
-from initfree.result import Result, StageReport
+from initfree.result import StageReport
 from initfree.tracks import Array
-from initfree.upgrade import Metric, Projective, upgrade
+from initfree.two_view.rotations import rotations_for
+from initfree.upgrade import Projective, Upgraded, upgrade
 from initfree.varpro import VariableProjection
 
 OnProgress = Callable[[str, int, Iteration | None], None]
 """called with the stage's name, the attempt (or pair of images) and, of an attempted step, its figures"""
 
-_THREADED_SYSTEM = 2000
+
+def _nothing() -> Array:
+    return np.empty(0)
 
 
-def solve(
-    problem: Problem,
-    config: SolveConfig = SolveConfig(),
-    *,
-    rotations: RelativeRotations | None = None,
-    on_progress: OnProgress | None = None,
-) -> Result:
-    """From observations to a metric reconstruction. `rotations` replace the estimated ones in pose-rot."""
-    with blas_threads(problem):
-        return _solve(problem, config, rotations, on_progress)
+@dataclass(frozen=True)
+class State:
+    """What the stages hand on: the problem and the configuration first, then what each of them found."""
+
+    problem: Problem
+    config: SolveConfig
+    truth: Reconstruction | None = None
+    """where rotations come from, if they come from the truth"""
+    rotations: RelativeRotations | None = None
+    cameras: Array | None = None
+    """first cameras (cameras, 3, 4) in place of the configured initialisation"""
+    P: Array = field(default_factory=_nothing)
+    """(cameras, 3, 4) projective, normalised coordinates"""
+    X: Array = field(default_factory=_nothing)
+    """(landmarks, 4) homogeneous"""
+    before: Reconstruction | None = None
+    """the projective reconstruction read as if it were metric"""
+    upgraded: Upgraded | None = None
+    reconstruction: Reconstruction | None = None
+    """the newest metric one"""
+    reports: tuple[StageReport, ...] = ()
+    on_progress: OnProgress | None = None
+
+    def reporting(self, stage: str) -> OnIteration | None:
+        """How a stage tells of its iterations."""
+        return None if self.on_progress is None else partial(self.on_progress, stage)
+
+    def with_report(self, report: StageReport, **found: object) -> "State":
+        """The state after a stage."""
+        return replace(self, reports=(*self.reports, report), **found)
 
 
-def blas_threads(problem: Problem) -> threadpool_limits:
-    """Small factorisations lose more to waking BLAS threads than they gain, and with one thread they repeat bit for bit."""
-    return threadpool_limits(1 if 12 * problem.tracks.cameras < _THREADED_SYSTEM else None, user_api="blas")
+Stage = Callable[[State], State]
 
 
-def _solve(
-    problem: Problem, config: SolveConfig, rotations: RelativeRotations | None, on_progress: OnProgress | None
-) -> Result:
-    stages: list[StageReport] = []
-
-    def reporting(stage: str) -> OnIteration | None:
-        return None if on_progress is None else partial(on_progress, stage)
-
-    formulation = formulations.make(config.formulation, config.alpha)
-    if formulation.uses_rotations:
-        if not problem.calibrated:
-            raise InputError(f"{config.formulation} needs known intrinsics; this problem has none")
-        if rotations is None:
-            rotations, report = _estimate_rotations(problem, config, on_progress)
-            stages.append(report)
-    P, X, report = minimise_ose(problem, config, rotations, reporting("varpro"))
-    stages.append(report)
-    if formulation.radial:
-        P, X, report = refine_radial_cameras(problem, config, P, X, reporting("radial"))
-        stages.append(report)
-    if config.refine:
-        P, X, report = refine_projective(problem, config, P, X, reporting("refinement"))
-        stages.append(report)
-    upgraded, before, report = upgrade_metric(problem, config, P, X)
-    stages.append(report)
-    metric = upgraded
-    if config.adjust:
-        metric, report = adjust_euclidean(problem, config, upgraded, reporting("adjustment"))
-        stages.append(report)
-    certificate = verify(problem, metric)
-    result = Result(problem, config, P, X, before, upgraded, metric, certificate, tuple(stages))
-    return complete(result) if config.adjust else result
+def run_stages(state: State, stages: Sequence[Stage] | None = None) -> State:
+    """One after the other; all of `STAGES` unless told otherwise."""
+    for stage in STAGES if stages is None else stages:
+        state = stage(state)
+    return state
 
 
-def on_pairs(on_progress: OnProgress | None) -> Callable[[int], None] | None:
-    """How two-view geometry tells of its pairs."""
-    return None if on_progress is None else lambda index: on_progress("two-view geometry: pair", index, None)
-
-
-def _estimate_rotations(
-    problem: Problem, config: SolveConfig, on_progress: OnProgress | None
-) -> tuple[RelativeRotations, StageReport]:
-    from initfree.two_view.rotations import estimate_rotations
-
-    if config.rotations != "estimated":
-        raise InputError("rotations from the truth were asked for, but no truth was given (--truth MODEL)")
+def resolve_rotations(state: State) -> State:
+    """Relative rotations, for formulations that use them: given, from the truth, or from two-view geometry."""
+    formulation = formulations.make(state.config.formulation, state.config.alpha)
+    if state.rotations is not None or not formulation.uses_rotations:
+        return state
     began = time.perf_counter()
-    rotations = estimate_rotations(problem, config.seed, on_pairs(on_progress))
-    return rotations, StageReport("rotations", time.perf_counter() - began, iterations=len(rotations.pairs))
+    rotations = rotations_for(state.problem, state.config, state.truth, on_pairs(state.on_progress))
+    report = StageReport("rotations", time.perf_counter() - began, iterations=len(rotations.pairs))
+    return state.with_report(report, rotations=rotations)
 
 
-def minimise_ose(
-    problem: Problem,
-    config: SolveConfig,
-    rotations: RelativeRotations | None,
-    on_iteration: OnIteration | None,
-    start: Array | None = None,
-) -> tuple[Array, Array, StageReport]:
-    """Stage 1: object-space error by VarPro from the chosen initial cameras, or from `start`."""
+def minimise_ose(state: State) -> State:
+    """Stage 1: object-space error by VarPro from the chosen initial cameras."""
+    problem, config = state.problem, state.config
     formulation = formulations.make(config.formulation, config.alpha)
-    term = RotationTerm(rotations, config.beta) if rotations is not None and formulation.uses_rotations else None
+    term = None
+    if state.rotations is not None and formulation.uses_rotations:
+        term = RotationTerm(state.rotations, config.beta)
+    first = initialize(config.init, problem.tracks, config.seed) if state.cameras is None else state.cameras
     stage = VariableProjection(
-        problem.tracks,
-        problem.m,
-        formulation,
-        initialize(config.init, problem.tracks, config.seed) if start is None else start,
-        loss=config.loss,
-        loss_scale=config.loss_scale,
-        camera_term=term,
-    )
-    convergence = stage.minimise(LMConfig(config.max_iterations, config.tolerance), on_iteration)
+        problem.tracks, problem.m, formulation, first,
+        loss=config.loss, loss_scale=config.loss_scale, camera_term=term,
+    )  # fmt: skip
+    convergence = stage.minimise(LMConfig(config.max_iterations, config.tolerance), state.reporting("varpro"))
     report = _report("varpro", convergence, stage.mean_residual, "normalised")
     if not formulation.radial:
         error = reprojection_errors(problem.tracks, problem.m, problem.unit, stage.P, stage.X)
         report = replace(report, mean_pixels=float(np.mean(error)))
-    return stage.P, stage.X, report
+    return state.with_report(report, P=stage.P, X=stage.X)
 
 
-def refine_radial_cameras(
-    problem: Problem, config: SolveConfig, P: Array, X: Array, on_iteration: OnIteration | None
-) -> tuple[Array, Array, StageReport]:
+def refine_radial_cameras(state: State) -> State:
     """RpOSE only: radial refinement and third rows. Distortion is a nuisance where intrinsics are unknown."""
+    problem, config = state.problem, state.config
+    if not formulations.make(config.formulation, config.alpha).radial:
+        return state
     P, X, convergence = refine_radial(
-        problem.tracks, problem.m, problem.unit, P, X,
+        problem.tracks, problem.m, problem.unit, state.P, state.X,
         distortion=not problem.calibrated,
         config=LMConfig(config.max_iterations, config.refine_tolerance),
-        on_iteration=on_iteration,
+        on_iteration=state.reporting("radial"),
     )  # fmt: skip
     mean = float(np.sqrt(2.0 * convergence.cost / problem.tracks.observations))
-    return P, X, _report("radial", convergence, mean, "pixels (rms)")
+    return state.with_report(_report("radial", convergence, mean, "pixels (rms)"), P=P, X=X)
 
 
-def refine_projective(
-    problem: Problem, config: SolveConfig, P: Array, X: Array, on_iteration: OnIteration | None
-) -> tuple[Array, Array, StageReport]:
+def refine_projective(state: State) -> State:
     """Stage 2: reprojection error in pixels; Cauchy is graduated from the residuals' own scale to the chosen one."""
-    stage = ProjectiveRefinement(problem.tracks, Reprojection(problem.m, problem.unit), P, X)
-    limits = LMConfig(config.max_iterations, config.refine_tolerance)
+    problem, config = state.problem, state.config
+    if not config.refine:
+        return state
+    stage = ProjectiveRefinement(problem.tracks, Reprojection(problem.m, problem.unit), state.P, state.X)
+    limits, on_iteration = LMConfig(config.max_iterations, config.refine_tolerance), state.reporting("refinement")
     if config.refine_loss == "none":
         convergence = stage.minimise(limits, on_iteration=on_iteration)
     else:
@@ -161,31 +143,53 @@ def refine_projective(
         convergence = stage.minimise_graduated(limits, scales.tolist(), on_iteration)
     mean = float(np.mean(np.sqrt(stage.squared_residuals)))
     P, X = stage.reconstruction
-    return P, X, _report("refinement", convergence, mean, "pixels")
+    return state.with_report(_report("refinement", convergence, mean, "pixels"), P=P, X=X)
 
 
-def upgrade_metric(problem: Problem, config: SolveConfig, P: Array, X: Array) -> tuple[Metric, Metric, StageReport]:
+def upgrade_metric(state: State) -> State:
     """Stage 3: the metric reconstruction, and the projective one read as metric."""
     began = time.perf_counter()
-    scene = Projective(problem.tracks, P, X, problem.calibrated)
-    metric = upgrade(config.upgrade, scene)
+    scene = Projective(state.problem.tracks, state.P, state.X, state.problem.calibrated)
+    upgraded = upgrade(state.config.upgrade, scene)
     report = StageReport("upgrade", time.perf_counter() - began)
-    return metric, upgrade("none", scene), report
+    before = upgrade("none", scene).reconstruction
+    return state.with_report(report, before=before, upgraded=upgraded, reconstruction=upgraded.reconstruction)
 
 
-def adjust_euclidean(
-    problem: Problem, config: SolveConfig, metric: Metric, on_iteration: OnIteration | None
-) -> tuple[Metric, StageReport]:
+def adjust_euclidean(state: State) -> State:
     """Stage 4: robust bundle adjustment. Unknown focal lengths and distortion are free, shared where cameras are."""
+    problem, config = state.problem, state.config
+    if not config.adjust:
+        return state
+    assert state.reconstruction is not None, "the adjustment follows the upgrade"
     began = time.perf_counter()
     free = FreeIntrinsics.unless(problem.calibrated)
     limits = AdjustConfig(free=free, max_iterations=config.max_iterations, tolerance=config.refine_tolerance)
-    metric, convergence = adjust(
-        problem.tracks, problem.m, problem.unit, metric, limits, groups=problem.camera_ids, on_iteration=on_iteration
-    )
-    error, _ = metric_residuals(problem.tracks, problem.m, problem.unit, metric)
-    report = _report("adjustment", convergence, float(np.mean(error)), "pixels")
-    return metric, replace(report, seconds=time.perf_counter() - began)
+    reconstruction, convergence = adjust(
+        problem.tracks, problem.m, problem.unit, state.reconstruction, limits,
+        groups=problem.camera_ids, on_iteration=state.reporting("adjustment"),
+    )  # fmt: skip
+    mean = float(np.mean(residuals(problem, reconstruction).error))
+    report = _report("adjustment", convergence, mean, "pixels")
+    report = replace(report, seconds=time.perf_counter() - began)
+    return state.with_report(report, reconstruction=reconstruction)
+
+
+STAGES: tuple[Stage, ...] = (
+    resolve_rotations,
+    minimise_ose,
+    refine_radial_cameras,
+    refine_projective,
+    upgrade_metric,
+    adjust_euclidean,
+)
+PROJECTIVE: tuple[Stage, ...] = STAGES[:4]
+"""those that know cameras up to a projective transform only"""
+
+
+def on_pairs(on_progress: OnProgress | None) -> Callable[[int], None] | None:
+    """How two-view geometry tells of its pairs."""
+    return None if on_progress is None else lambda index: on_progress("two-view geometry: pair", index, None)
 
 
 def _report(name: str, convergence: Convergence, mean_residual: float, unit: str) -> StageReport:

@@ -1,64 +1,21 @@
-"""The problem: image observations and nothing else. Poses and points of an input are not here."""
+"""The problem: observations filtered, sorted and indexed, built once and solved many times."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from initfree.certificate.baseline import Baselines, baselines
 from initfree.errors import InputError
-from initfree.pairs import VerifiedPairs
+from initfree.from_arrays import flattened, observations_from_tracks
+from initfree.observations import Intrinsics, Observations
 from initfree.tracks import Array, Index, Tracks
 
-IntrinsicsKind = Literal["known", "refine", "unknown"]
 MIN_CAMERA_OBSERVATIONS = 6
 """A projective camera has 11 degrees of freedom; six observations give twelve equations."""
-
-
-@dataclass(frozen=True)
-class Image:
-    """An image of the input: its name, its camera and its keypoints as the input has them."""
-
-    name: str
-    image_id: int
-    camera_id: int
-    keypoints: Array
-    """(keypoints, 2) in pixels"""
-
-
-@dataclass(frozen=True)
-class Observations:
-    """Everything that an input says about images; the solver's only source."""
-
-    source: str
-    images: tuple[Image, ...]
-    cameras: dict[int, Any]
-    """pycolmap.Camera by camera id: intrinsics for writing the result; the solver does not look at them"""
-    calibrated: bool
-    """whether `normalized` are calibrated rays (intrinsics known) or scaled pixels"""
-    image: Index
-    """(observations,) index into `images`"""
-    landmark_id: Index
-    keypoint: Index
-    """(observations,) index into the image's keypoints"""
-    normalised: Array
-    """(observations, 2) calibrated coordinates, or pixels from the principal point scaled to about [-1, 1]"""
-    image_unit: Array
-    """(images, 2) pixels per normalised unit, in x and y"""
-    repeated: int = 0
-    """observations left out because their image sees the landmark already"""
-    undistortable: int = 0
-    """observations left out because the camera model maps no ray to them"""
-    intrinsics: IntrinsicsKind = "known"
-    """what the input says of its intrinsics: known, a guess to refine, or unknown (`calibrated` is False)"""
-    colour: NDArray[np.uint8] | None = None
-    """(observations, 3) of their landmarks, where the input has colours"""
-    pairs: VerifiedPairs | None = None
-    """image pairs that the input has verified already"""
 
 
 @dataclass(frozen=True)
@@ -102,15 +59,46 @@ class Problem:
         """Which of the input's cameras took each solved image: those of one camera share their intrinsics."""
         return np.array([self.observations.images[k].camera_id for k in self.images])
 
-    @cached_property
-    def baselines(self) -> Baselines:
-        """Whether the observations need cameras that move at all."""
-        return baselines(self.tracks, self.m, self.unit, self.calibrated)
-
     @property
     def names(self) -> tuple[str, ...]:
         """Image names of the solved cameras."""
         return tuple(self.observations.images[k].name for k in self.images)
+
+    @classmethod
+    def from_tracks(
+        cls,
+        image: Any,
+        landmark: Any,
+        xy: Any,
+        *,
+        cameras: Any = None,
+        names: Sequence[str] | None = None,
+        sizes: Any = None,
+        intrinsics: Intrinsics | None = None,
+        min_obs: int = 3,
+    ) -> "Problem":
+        """From arrays: observation n is of landmark `landmark[n]` in image `image[n]` at `xy[n]` pixels.
+
+        `cameras`: a K matrix (3x3) or a pycolmap.Camera for all images, or a list of one each; None: unknown. `names` of
+        the images; `sizes` (width, height) for all images or one each, by default what the observations span.
+        `intrinsics` "refine" adjusts given cameras at the end; by default they are "known".
+        """
+        found = observations_from_tracks(
+            image, landmark, xy, cameras=cameras, names=names, sizes=sizes, intrinsics=intrinsics
+        )
+        return build_problem(found, min_obs)
+
+    @classmethod
+    def from_tracker(cls, xy: Any, visible: Any = None, **options: Any) -> "Problem":
+        """From a tracker's array (frames, points, 2), with (frames, points) visibility; NaN is not seen either.
+
+        Options as for `from_tracks`.
+        """
+        return cls.from_tracks(*flattened(xy, visible), **options)
+
+    def __repr__(self) -> str:
+        t = self.tracks
+        return f"Problem({t.cameras} cameras, {t.landmarks} landmarks, {t.observations} observations)"
 
 
 def build_problem(observations: Observations, min_obs: int = 3) -> Problem:
@@ -119,7 +107,7 @@ def build_problem(observations: Observations, min_obs: int = 3) -> Problem:
     Landmarks with fewer than `min_obs` observations and cameras with fewer than six go, in turn, until none is left to go.
     """
     if min_obs < 2:
-        raise InputError(f"min-obs is {min_obs}; expected at least 2, because one observation fixes no landmark")
+        raise InputError(f"min_obs is {min_obs}; expected at least 2, because one observation fixes no landmark")
     o = observations
     if len(o.images) < 2:
         raise InputError(f"{o.source} has {len(o.images)} images; expected at least 2")
@@ -136,7 +124,7 @@ def build_problem(observations: Observations, min_obs: int = 3) -> Problem:
     if len(images) < 2:
         raise InputError(
             f"{o.source}: no two images are connected by landmarks with at least {min_obs} observations "
-            f"({len(o.images)} images, {len(np.unique(landmark))} landmarks); lower --min-obs or add matches"
+            f"({len(o.images)} images, {len(np.unique(landmark))} landmarks); lower min_obs or add matches"
         )
     unknowns = 11 * len(images) + 3 * len(ids) - 15
     if 2 * len(cam) < unknowns:
@@ -190,14 +178,6 @@ def _largest_component(image: Index, landmark: Index, keep: NDArray[np.bool_]) -
     _, label = connected_components(graph, directed=False)
     sizes = np.bincount(label[i])
     return keep & (label[image] == np.argmax(sizes)), int(np.count_nonzero(sizes))
-
-
-def without_repeats(image: Index, landmark_id: Index) -> NDArray[np.bool_]:
-    """Keep the first observation of a landmark in an image: a second one contradicts it."""
-    order = np.lexsort((np.arange(len(image)), image, landmark_id))
-    again = np.zeros(len(image), dtype=bool)
-    again[order[1:]] = (np.diff(image[order]) == 0) & (np.diff(landmark_id[order]) == 0)
-    return ~again
 
 
 def restricted(problem: Problem, keep: NDArray[np.bool_], least: int = 3) -> tuple[Problem, Index] | None:

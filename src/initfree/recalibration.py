@@ -59,7 +59,7 @@ def with_cameras(
     rays = _rays(_pixels(problem, o.image, o.keypoint), id_of[o.image], by_id)
     seen = np.isfinite(rays).all(axis=1)
     observations = replace(
-        o, images=tuple(images), cameras=by_id, calibrated=True,
+        o, images=tuple(images), cameras=by_id, intrinsics="known" if o.intrinsics == "unknown" else o.intrinsics,
         image=o.image[seen], landmark_id=o.landmark_id[seen], keypoint=o.keypoint[seen], normalised=rays[seen],
         image_unit=unit, undistortable=o.undistortable + int(np.count_nonzero(~seen)),
         colour=None if o.colour is None else o.colour[seen],

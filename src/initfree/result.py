@@ -1,15 +1,16 @@
 """What a solve returns."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from initfree.certificate.verdict import Certificate
+from initfree.certificate import Certificate
 from initfree.config import SolveConfig
 from initfree.engine.levenberg_marquardt import Iteration
-from initfree.model import MetricModel
 from initfree.problem import Problem
+from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array
-from initfree.upgrade.metric import Metric
+from initfree.upgrade.metric import Upgraded
 
 if TYPE_CHECKING:
     import pycolmap
@@ -44,7 +45,7 @@ class StartReport:
     name: str
     seconds: float
     cost: float
-    """robust Euclidean cost of all observations (`repair.robust_cost`), by which starts are ranked"""
+    """robust Euclidean cost of all observations (`euclidean.robust_cost`), by which starts are ranked"""
     accepted: bool
     inlier_share: float
     worst_share: float
@@ -53,20 +54,21 @@ class StartReport:
 
 @dataclass(frozen=True)
 class Result:
-    """Cameras and landmarks, projective and metric, with the figures of every stage."""
+    """Cameras and landmarks, projective and metric, with the figures of every stage and the verdict."""
 
     problem: Problem
+    """what is left of the problem that was given: without the images and observations that agree with nothing"""
     config: SolveConfig
     P: Array
     """(cameras, 3, 4) projective, normalised coordinates"""
     X: Array
     """(landmarks, 4) homogeneous"""
-    before: Metric
+    before: Reconstruction
     """the projective reconstruction read as if it were metric"""
-    upgraded: Metric
-    """right after the metric upgrade"""
-    metric: Metric
-    """the final reconstruction: adjusted, or as upgraded"""
+    upgraded: Upgraded
+    """right after the metric upgrade, with its figures"""
+    reconstruction: Reconstruction
+    """the final one: adjusted, or as upgraded; labelled by image names and landmark ids"""
     certificate: Certificate
     stages: tuple[StageReport, ...]
     """of the start that won"""
@@ -79,17 +81,65 @@ class Result:
     notes: tuple[str, ...] = ()
     """what else the user should know, a sentence each"""
 
+    def __post_init__(self) -> None:
+        # The stages number cameras and landmarks; here, where they leave the solver, they get the problem's labels.
+        object.__setattr__(self, "before", self._labelled(self.before))
+        upgraded = replace(self.upgraded, reconstruction=self._labelled(self.upgraded.reconstruction))
+        object.__setattr__(self, "upgraded", upgraded)
+        object.__setattr__(self, "reconstruction", self._labelled(self.reconstruction))
+
+    def _labelled(self, reconstruction: Reconstruction) -> Reconstruction:
+        return replace(reconstruction, names=self.problem.names, ids=self.problem.landmark_ids)
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the certificate accepts the reconstruction."""
+        return self.certificate.accepted
+
     def stage(self, name: str) -> StageReport:
         """The report of a stage by name."""
         return {stage.name: stage for stage in self.stages}[name]
 
-    def model(self, metric: Metric | None = None) -> MetricModel:
-        """The final reconstruction by image name and landmark id, or that of an earlier stage: `before`, `upgraded`."""
-        metric = metric or self.metric
-        return MetricModel(self.problem.names, metric.R, metric.t, self.problem.landmark_ids, metric.xyz)
+    def subset(self, problem: Problem, cameras: Any, landmarks: Any, reconstruction: Reconstruction) -> "Result":
+        """The result of a part of its problem, with the part's reconstruction; earlier stages are cut to it."""
+        upgraded = self.upgraded.reconstruction.subset(cameras, landmarks)
+        return replace(
+            self,
+            problem=problem,
+            P=self.P[cameras],
+            X=self.X[landmarks],
+            before=self.before.subset(cameras, landmarks),
+            upgraded=replace(self.upgraded, reconstruction=upgraded),
+            reconstruction=reconstruction,
+        )
 
     def to_colmap(self) -> "pycolmap.Reconstruction":
         """The metric reconstruction as a COLMAP model: names, keypoints and ids as in the input."""
         from initfree.io.export import to_colmap
 
-        return to_colmap(self.problem, self.metric)
+        return to_colmap(self.problem, self.reconstruction)
+
+    def write(self, directory: str | Path) -> None:
+        """What `initfree solve --output` writes: DIRECTORY/sparse/0 and DIRECTORY/run.json, whole or not at all."""
+        from initfree.io.write import write_result
+
+        write_result(self, Path(directory))
+
+    def __repr__(self) -> str:
+        verdict = "accepted" if self.accepted else "not accepted"
+        cameras, landmarks = len(self.reconstruction.R), len(self.reconstruction.xyz)
+        median = self.certificate.evidence.median_pixels
+        return f"Result({cameras} cameras, {landmarks} landmarks, median error {median:.2g} px, {verdict})"
+
+    def _repr_html_(self) -> str:
+        """A short table for notebooks."""
+        evidence = self.certificate.evidence
+        rows = {
+            "cameras": len(self.reconstruction.R),
+            "landmarks": len(self.reconstruction.xyz),
+            "observations": self.problem.tracks.observations,
+            "median error": f"{evidence.median_pixels:.3g} px",
+            "observations that fit": f"{evidence.inlier_share:.1%}",
+            "verdict": f"{'accepted' if self.accepted else 'not accepted'}: {self.certificate.reason}",
+        }
+        return "<table>" + "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows.items()) + "</table>"

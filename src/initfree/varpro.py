@@ -5,10 +5,10 @@ damped; the cameras' step solves (Ju'(I - Jv Jv†)Ju + λ I) δ = -Ju*'ε, the 
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
+from initfree.config import LossName
 from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, minimise
 from initfree.engine.losses import Cauchy, LeastSquares, Loss, scale_from_median
 from initfree.engine.quadratic import Quadratic
@@ -16,8 +16,6 @@ from initfree.engine.reduced_system import UNWEIGHTED, CameraTerm, ReducedSystem
 from initfree.errors import InputError
 from initfree.formulations.base import Formulation, homogeneous
 from initfree.tracks import Array, Tracks
-
-LossName = Literal["none", "cauchy", "cauchy-consistent"]
 
 _SCALE_MULTIPLE = 3.0
 _SCALE_FLOOR = 2e-3

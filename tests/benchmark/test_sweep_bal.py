@@ -44,7 +44,7 @@ def test_bal_truth_is_the_optimum_at_the_papers_scale(folder: Path):
     assert data.scene_scale == pytest.approx(PAPER_SCALE)
     # Focal lengths in normalised units: 500 px for all.
     unit = data.problem.observations.image_unit[0, 0]
-    assert np.median(data.truth_metric.focal) * unit == pytest.approx(500.0, rel=0.05)
+    assert np.median(data.true_reconstruction.focal) * unit == pytest.approx(500.0, rel=0.05)
 
 
 def test_bal_has_no_conditions_and_no_mappers(folder: Path):

@@ -1,12 +1,13 @@
-"""The end of a reconstruction: wrong matches are left out, after images that agree with nothing."""
+"""The end of a reconstruction: wrong matches are left out, after images that agree with nothing; and the verdict on that."""
 
 import time
 from dataclasses import replace
 
 import numpy as np
 
-from initfree.auto.consistent_part import consistent_part, readjusted, selected
-from initfree.auto.repair import consensus
+from initfree.auto.consistent_part import consistent_part, readjusted
+from initfree.certificate import certify, judge
+from initfree.euclidean.residuals import consensus
 from initfree.problem import restricted
 from initfree.result import Result, StageReport
 
@@ -22,18 +23,18 @@ def complete(result: Result) -> Result:
 
 
 def without_outliers(result: Result) -> Result:
-    """The reconstruction adjusted on its consensus alone, landmarks without one dropped.
+    """The reconstruction adjusted on its consensus alone, landmarks without one dropped, and certified as it is then.
 
     Cauchy at 4 px still follows a wrong match a little, and a landmark of two right observations and a wrong one can move
     to please the wrong one; with 20% of them the robust optimum itself is several degrees off on weak data. Tracks that
     keep fewer than three observations go too: two always meet somewhere.
     """
     began = time.perf_counter()
-    problem, metric = result.problem, result.metric
+    problem, reconstruction = result.problem, result.reconstruction
     left = np.arange(problem.tracks.landmarks)
     steps, cost = 0, None
     for _ in range(ROUNDS):
-        agreeing = consensus(problem, metric)
+        agreeing = consensus(problem, reconstruction)
         if agreeing.mean() >= CLEAN:
             break
         found = restricted(problem, agreeing)
@@ -41,17 +42,18 @@ def without_outliers(result: Result) -> Result:
             break
         problem, landmarks = found
         left = left[landmarks]
-        metric, report = readjusted(problem, selected(metric, slice(None), landmarks), result)
+        reconstruction, report = readjusted(problem, reconstruction.subset(slice(None), landmarks), result.config)
         steps, cost = steps + report.iterations, report.cost
     if problem is result.problem:
         return result
-    report = StageReport("consensus", time.perf_counter() - began, iterations=steps, cost=cost)
-    return replace(
-        result,
-        problem=problem,
-        X=result.X[left],
-        metric=metric,
-        before=selected(result.before, slice(None), left),
-        upgraded=selected(result.upgraded, slice(None), left),
-        stages=(*result.stages, report),
+    before = result.certificate.evidence
+    evidence = replace(
+        certify(problem, reconstruction, before.baselines).evidence,
+        confirmed=before.confirmed,
+        left_out=before.left_out,
+        left_out_because=before.left_out_because,
+        taken_back=before.taken_back,
     )
+    report = StageReport("consensus", time.perf_counter() - began, iterations=steps, cost=cost)
+    part = result.subset(problem, slice(None), left, reconstruction)
+    return replace(part, certificate=judge(evidence), stages=(*result.stages, report))

@@ -8,15 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from initfree.auto.guesses import guessed_starts
+from initfree.auto.guesses import continued_guess, guessed_start
 from initfree.auto.ranking import best_attempt
-from initfree.auto.repair import robust_cost
 from initfree.auto.start import Attempt, run_start
-from initfree.certificate.verdict import INLIER_PIXELS
+from initfree.certificate import judge
+from initfree.certificate.baseline import baselines
 from initfree.config import SolveConfig
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.engine.losses import Cauchy
-from initfree.normalization import scaled_keypoints
+from initfree.euclidean import robust_cost
+from initfree.euclidean.residuals import INLIER_PIXELS
+from initfree.observations import scaled_keypoints
 from initfree.pipeline import OnProgress, on_pairs
 from initfree.problem import Problem
 from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection
@@ -29,11 +31,13 @@ CLOSE = 0.5
 _FIT = 0.1
 """pixels: errors that are nothing to either"""
 _STEPS = 30
+_GUESSES = 2
+"""starts with free intrinsics: from guessed focal lengths, and on from there"""
 
 
 def doubt_intrinsics(result: Result, config: SolveConfig, on_progress: OnProgress | None = None) -> Result:
     """The result as it is where its intrinsics fit; else that with free ones, if it fits much better; the doubt in words."""
-    if not result.problem.calibrated or result.certificate.median_pixels < CLOSE:
+    if not result.problem.calibrated or result.certificate.evidence.median_pixels < CLOSE:
         return result
     ratio = euclidean_to_projective(result)
     if ratio < SUSPICIOUS:
@@ -46,22 +50,20 @@ def doubt_intrinsics(result: Result, config: SolveConfig, on_progress: OnProgres
     if free is not None:
         doubt += "; solved with focal lengths and distortion free, principal points in the middle of the images"
         result = free
-    certificate = result.certificate
-    if not certificate.accepted:
-        certificate = replace(certificate, reason=f"{doubt}; {certificate.reason}")
+    certificate = judge(replace(result.certificate.evidence, intrinsics_doubt=doubt))
     return replace(result, certificate=certificate, notes=(*result.notes, doubt))
 
 
 def euclidean_to_projective(result: Result) -> float:
     """Robust cost of the metric cameras over that of projective ones, which start there and may move any way they like."""
-    problem, metric = result.problem, result.metric
-    P = np.concatenate([metric.R, metric.t[:, :, None]], axis=2)
-    X = np.column_stack([metric.xyz, np.ones(len(metric.xyz))])
+    problem, reconstruction = result.problem, result.reconstruction
+    P = np.concatenate([reconstruction.R, reconstruction.t[:, :, None]], axis=2)
+    X = np.column_stack([reconstruction.xyz, np.ones(len(reconstruction.xyz))])
     stage = ProjectiveRefinement(problem.tracks, Reprojection(problem.m, problem.unit), P, X)
     loss = Cauchy(INLIER_PIXELS)
     stage.minimise(LMConfig(_STEPS, 1e-4), loss)
     nothing = loss.total(np.full(problem.tracks.observations, _FIT**2))
-    return (robust_cost(problem, metric) + nothing) / (loss.total(stage.squared_residuals) + nothing)
+    return (robust_cost(problem, reconstruction) + nothing) / (loss.total(stage.squared_residuals) + nothing)
 
 
 def without_intrinsics(problem: Problem) -> Problem:
@@ -71,20 +73,24 @@ def without_intrinsics(problem: Problem) -> Problem:
     image = problem.images[problem.tracks.cam]
     place = {pair: n for n, pair in enumerate(zip(o.image.tolist(), o.keypoint.tolist(), strict=True))}
     row = [place[pair] for pair in zip(image.tolist(), problem.keypoint.tolist(), strict=True)]
-    observations = replace(o, calibrated=False, normalised=normalised, image_unit=unit)
+    observations = replace(o, intrinsics="unknown", normalised=normalised, image_unit=unit)
     return replace(problem, observations=observations, m=normalised[row], unit=unit[image])
 
 
 def _solve_free(result: Result, config: SolveConfig, on_progress: OnProgress | None) -> Result | None:
     """A reconstruction with free intrinsics that fits much better, certified if the other is; None where there is none."""
     problem = without_intrinsics(result.problem)
-    given = robust_cost(result.problem, result.metric)
+    given = robust_cost(result.problem, result.reconstruction)
     attempts: list[Attempt] = []
-    for start in guessed_starts(problem, config, attempts, on_pairs(on_progress)):
-        attempt = run_start(problem, start, on_progress)
-        attempts += [] if attempt is None else [attempt]
-        if attempts and best_attempt(problem, attempts).certificate.accepted:
+    moving = baselines(problem)
+    start = guessed_start(problem, config, on_pairs(on_progress))
+    while start is not None:
+        outcome = run_start(problem, start, moving, on_progress)
+        if not isinstance(outcome, Attempt):
             break
+        attempts.append(outcome)
+        finished = len(attempts) == _GUESSES or best_attempt(problem, attempts).certificate.accepted
+        start = None if finished else continued_guess(config, outcome.P)
     if not attempts:
         return None
     best = best_attempt(problem, attempts)

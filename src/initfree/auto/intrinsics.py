@@ -11,15 +11,15 @@ import pycolmap
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from initfree.certificate.verdict import INLIER_PIXELS
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.euclidean.intrinsics import SHORT, WEAK, IntrinsicsAdjustment, View, refine
 from initfree.euclidean.lenses import Deviations, Lenses, Prior
+from initfree.euclidean.residuals import INLIER_PIXELS
 from initfree.euclidean.triangulation import triangulate
 from initfree.problem import Problem
 from initfree.recalibration import keypoints_of, with_cameras
+from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array, Index, Tracks
-from initfree.upgrade.metric import Metric, depths
 
 CHANCE = 1e-6
 """of freeing right intrinsics, were the errors independent"""
@@ -47,7 +47,7 @@ class Recalibrated:
 
     problem: Problem
     """calibrated, with the refined cameras"""
-    metric: Metric
+    reconstruction: Reconstruction
     landmarks: Index
     """which of the landmarks before are left"""
     error: float
@@ -98,7 +98,9 @@ class Sight:
         return self.fit(stage.view, used, prior=lenses.alike(ALIKE) if len(lenses.cameras) >= 3 else None)
 
 
-def free_where_it_pays(problem: Problem, metric: Metric, *, principal_point: bool = False) -> Recalibrated | None:
+def free_where_it_pays(
+    problem: Problem, reconstruction: Reconstruction, *, principal_point: bool = False
+) -> Recalibrated | None:
     """An accepted reconstruction with its given intrinsics refined; None where they explain the images as well.
 
     Focal lengths and distortion move, principal points where `principal_point` asks for it or where it pays, and images
@@ -112,7 +114,7 @@ def free_where_it_pays(problem: Problem, metric: Metric, *, principal_point: boo
     if not lenses.numbers.any():
         return None
     nothing = replace(lenses, moving=((),) * len(lenses.moving))
-    given = View(metric.R, metric.t, metric.xyz, nothing)
+    given = View(reconstruction.R, reconstruction.t, reconstruction.xyz, nothing)
     agreeing = sight.consensus(IntrinsicsAdjustment(sight.tracks, sight.keypoints, given))
     free = sight.fit(replace(given, lenses=lenses), agreeing, QUICK)
     again = sight.consensus(free)
@@ -122,10 +124,12 @@ def free_where_it_pays(problem: Problem, metric: Metric, *, principal_point: boo
     if not pays(sight.fit(given, agreeing, QUICK), free, agreeing, LEAST_SHARE):
         return None
     free = _freer(sight, free, agreeing, ids, principal_point is False)
-    return recalibrated(problem, metric, sight.settled(free, agreeing), "refined")
+    return recalibrated(problem, reconstruction, sight.settled(free, agreeing), "refined")
 
 
-def refine_intrinsics(problem: Problem, metric: Metric, *, principal_point: bool | None = None) -> Recalibrated | None:
+def refine_intrinsics(
+    problem: Problem, reconstruction: Reconstruction, *, principal_point: bool | None = None
+) -> Recalibrated | None:
     """Given intrinsics that are a guess, refined from wherever a reconstruction with them came to lie.
 
     Principal points move as asked; by default where it pays. None where the refined cameras lose the images.
@@ -137,7 +141,9 @@ def refine_intrinsics(problem: Problem, metric: Metric, *, principal_point: bool
     best: IntrinsicsAdjustment | None = None
     for middle in (False, True) if principal_point is None else (principal_point,):
         lenses = Lenses.of(problem.observations.cameras, ids, principal_point=middle, shared=True)
-        stage = sight.fit(View(metric.R, metric.t, metric.xyz, lenses), everything, QUICK, scales=_WIDE)
+        stage = sight.fit(
+            View(reconstruction.R, reconstruction.t, reconstruction.xyz, lenses), everything, QUICK, scales=_WIDE
+        )
         if best is None or pays(best, stage, everything, PRINCIPAL_POINT_SHARE):
             best = stage
     assert best is not None
@@ -145,7 +151,7 @@ def refine_intrinsics(problem: Problem, metric: Metric, *, principal_point: bool
     if not agreeing.any():
         return None
     best = _freer(sight, sight.fit(best.view, agreeing), agreeing, ids, False)
-    return recalibrated(problem, metric, sight.settled(best, agreeing), "refined")
+    return recalibrated(problem, reconstruction, sight.settled(best, agreeing), "refined")
 
 
 def pays(before: IntrinsicsAdjustment, after: IntrinsicsAdjustment, used: Chosen, share: float) -> bool:
@@ -179,7 +185,7 @@ def _freer(
 
 
 def recalibrated(
-    problem: Problem, metric: Metric, stage: IntrinsicsAdjustment, word: str, camera_ids: Index | None = None
+    problem: Problem, reconstruction: Reconstruction, stage: IntrinsicsAdjustment, word: str, camera_ids: Index | None = None
 ) -> Recalibrated | None:
     """The problem with the stage's cameras, and the reconstruction in it; landmarks that nothing held, triangulated."""
     view, ids = stage.view, problem.camera_ids if camera_ids is None else camera_ids
@@ -194,11 +200,10 @@ def recalibrated(
     if not held.all():
         anew, _ = triangulate(t, part.m, part.unit, view.R, view.t, flat, straight, xyz, scale=INLIER_PIXELS)
         xyz[~held] = anew[~held]
-    positive = float(np.mean(depths(t, view.R, view.t, xyz) > 0.0))
-    metric = replace(metric, R=view.R, t=view.t, focal=flat, radial=straight, xyz=xyz, positive_depths=positive)
+    reconstruction = replace(reconstruction, R=view.R, t=view.t, focal=flat, radial=straight, xyz=xyz)
     error = float(np.mean(np.sqrt(stage.squared_residuals[stage.used > 0.0])))
     before = [problem.observations.cameras[int(k)].mean_focal_length() for k in problem.camera_ids]
-    return Recalibrated(part, metric, left, error, _note(view.lenses, word, before if word == "refined" else None))
+    return Recalibrated(part, reconstruction, left, error, _note(view.lenses, word, before if word == "refined" else None))
 
 
 def _note(lenses: Lenses, word: str, before: list[float] | None) -> str:

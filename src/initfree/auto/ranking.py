@@ -1,6 +1,9 @@
 """Which of several attempts is the best, and whether another one found the same."""
 
+from dataclasses import replace
+
 from initfree.auto.start import Attempt
+from initfree.certificate import judge
 from initfree.problem import Problem
 
 SAME_OPTIMUM = 1e-4
@@ -8,6 +11,14 @@ SAME_OPTIMUM = 1e-4
 as its inverse, below which costs are rounding."""
 SAME_OPTIMUM_FREE = 1e-3
 """The same where intrinsics are unknown: distortion that little depends on moves for long after the cameras stand still."""
+
+
+def settled(problem: Problem, attempts: list[Attempt]) -> Attempt:
+    """The best attempt, its doubts settled where another one found the same."""
+    best = best_attempt(problem, attempts)
+    if best.certificate.doubtful and confirmed(problem, best, attempts):
+        return replace(best, certificate=judge(replace(best.certificate.evidence, confirmed=True)))
+    return best
 
 
 def best_attempt(problem: Problem, attempts: list[Attempt]) -> Attempt:

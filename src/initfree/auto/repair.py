@@ -1,15 +1,12 @@
 """Cameras that nothing agrees with, found again from the landmarks of those that agree with each other."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from initfree.certificate.verdict import INLIER_PIXELS, metric_residuals
-from initfree.engine.losses import Cauchy
-from initfree.euclidean import AdjustConfig, FreeIntrinsics, MetricState, adjust, resect
-from initfree.euclidean.system import squared_residuals
+from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust, resect, residuals, robust_cost
+from initfree.euclidean.residuals import INLIER_PIXELS
 from initfree.problem import Problem
+from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array
-from initfree.upgrade.metric import Metric
 
 ROUNDS = 3
 MIN_SHARE = 0.6
@@ -20,52 +17,36 @@ MAX_BAD = 0.5
 """Beyond this share of bad cameras nothing is left to resect them from."""
 
 
-def robust_cost(problem: Problem, metric: Metric) -> float:
-    """1/2 sum ρ(|r|²) over all observations, Cauchy at 4 px: what starts are compared by, wherever they come from."""
-    cameras = (metric.R, metric.t, metric.focal, metric.radial)
-    squared = squared_residuals(problem.tracks, cameras, metric.xyz, (problem.m, problem.unit, True))
-    return Cauchy(INLIER_PIXELS).total(squared)
-
-
-def camera_shares(problem: Problem, metric: Metric) -> Array:
+def camera_shares(problem: Problem, reconstruction: Reconstruction) -> Array:
     """Of every camera, the share of its observations within 4 px and in front of it."""
-    tracks = problem.tracks
-    error, depth = metric_residuals(tracks, problem.m, problem.unit, metric)
-    fits = (error <= INLIER_PIXELS) & (depth > 0.0)
+    tracks, fits = problem.tracks, residuals(problem, reconstruction).within(INLIER_PIXELS)
     return np.bincount(tracks.cam, weights=fits, minlength=tracks.cameras) / np.bincount(
         tracks.cam, minlength=tracks.cameras
     )
 
 
-def consensus(problem: Problem, metric: Metric, least: int = 3) -> NDArray[np.bool_]:
-    """Observations within 4 px, in front, of landmarks that at least `least` such observations agree on."""
-    error, depth = metric_residuals(problem.tracks, problem.m, problem.unit, metric)
-    fits = (error <= INLIER_PIXELS) & (depth > 0.0)
-    return fits & (np.bincount(problem.tracks.landmark, weights=fits) >= least)[problem.tracks.landmark]
-
-
-def repair(problem: Problem, metric: Metric, limits: AdjustConfig, seed: int = 0) -> tuple[Metric, int]:
+def repair(
+    problem: Problem, reconstruction: Reconstruction, limits: AdjustConfig, seed: int = 0
+) -> tuple[Reconstruction, int]:
     """Resect bad cameras from landmarks that good ones triangulate, adjust all, up to three rounds.
 
     A round counts only if the robust cost of all observations falls. Returns the reconstruction and the rounds kept.
     """
-    tracks, cost = problem.tracks, robust_cost(problem, metric)
+    tracks, cost = problem.tracks, robust_cost(problem, reconstruction)
     for done in range(ROUNDS):
-        share = camera_shares(problem, metric)
+        share = camera_shares(problem, reconstruction)
         bad = np.flatnonzero(share < min(MIN_SHARE, RELATIVE_SHARE * float(np.median(share))))
         if not 0 < len(bad) <= MAX_BAD * tracks.cameras:
-            return metric, done
-        state, found = resect(tracks, problem.m, problem.unit, MetricState.from_metric(metric), bad, seed=seed)
+            return reconstruction, done
+        state, found = resect(tracks, problem.m, problem.unit, reconstruction, bad, seed=seed)
         if not found.any():
-            return metric, done
-        trial, _ = adjust(
-            tracks, problem.m, problem.unit, state.to_metric(metric, tracks), limits, groups=problem.camera_ids
-        )
+            return reconstruction, done
+        trial, _ = adjust(tracks, problem.m, problem.unit, state, limits, groups=problem.camera_ids)
         trial_cost = robust_cost(problem, trial)
         if not trial_cost < cost:
-            return metric, done
-        metric, cost = trial, trial_cost
-    return metric, ROUNDS
+            return reconstruction, done
+        reconstruction, cost = trial, trial_cost
+    return reconstruction, ROUNDS
 
 
 def repair_limits(problem: Problem, max_iterations: int, tolerance: float) -> AdjustConfig:

@@ -7,28 +7,20 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from initfree import formulations
-from initfree.auto.repair import repair, repair_limits, robust_cost
+from initfree.auto.repair import repair, repair_limits
 from initfree.auto.trimming import trim
-from initfree.certificate.focal import verify
-from initfree.certificate.verdict import Certificate
+from initfree.certificate import Certificate, certify
+from initfree.certificate.baseline import Baselines
 from initfree.config import SolveConfig
-from initfree.euclidean import adjust
+from initfree.euclidean import adjust, robust_cost
 from initfree.formulations.pose_rot import RelativeRotations
-from initfree.pipeline import (
-    OnProgress,
-    adjust_euclidean,
-    minimise_ose,
-    refine_projective,
-    refine_radial_cameras,
-    upgrade_metric,
-)
+from initfree.pipeline import PROJECTIVE, OnProgress, State, adjust_euclidean, run_stages, upgrade_metric
 from initfree.problem import Problem, restricted
+from initfree.reconstruction import Reconstruction
 from initfree.refinement.reprojection import reprojection_errors
 from initfree.result import Result, StageReport, StartReport
-from initfree.tracks import Array
+from initfree.tracks import Array, Index
 from initfree.two_view.focal import with_focals
-from initfree.upgrade.metric import Metric
 
 WRONG_MATCHES = 0.02
 """80th percentile of stage 1's reprojection error, in normalised units, that good matches stay below (0.011 on generated,
@@ -50,8 +42,8 @@ class Start:
     """guessed focal lengths (cameras,): all stages before the adjustment see calibrated rays"""
     trimmed: float = 0.0
     """share of the observations that stage 1 suspects before it begins (`trimming.trim`), in place of `keep`"""
-    patient: bool = True
-    """if not, the start is put off where stage 1 already looks like wrong matches"""
+    deferrable: bool = False
+    """whether to end after stage 1 where that looks like wrong matches: others come first then"""
 
 
 @dataclass(frozen=True)
@@ -61,84 +53,131 @@ class Attempt:
     start: Start
     P: Array
     X: Array
-    before: Metric
-    upgraded: Metric
-    metric: Metric
+    before: Reconstruction
+    state: State
+    """after the last stage; its upgraded reconstruction is over all landmarks too"""
+    reconstruction: Reconstruction
     certificate: Certificate
     cost: float
+    """robust Euclidean cost of all observations"""
     stages: tuple[StageReport, ...]
     seconds: float
 
     def report(self) -> StartReport:
         c = self.certificate
-        return StartReport(self.start.name, self.seconds, self.cost, c.accepted, c.inlier_share, c.worst_share, self.stages)
+        worst = float(c.evidence.by_camera.share.min())
+        return StartReport(self.start.name, self.seconds, self.cost, c.accepted, c.evidence.inlier_share, worst, self.stages)
 
     def result(self, problem: Problem, reports: list[StartReport]) -> Result:
+        assert self.state.upgraded is not None
         return Result(
-            problem, self.start.config, self.P, self.X, self.before, self.upgraded, self.metric, self.certificate,
-            self.stages, tuple(reports), self.start.name,
+            problem, self.start.config, self.P, self.X, self.before, self.state.upgraded, self.reconstruction,
+            self.certificate, self.stages, tuple(reports), self.start.name,
         )  # fmt: skip
 
 
-def run_start(problem: Problem, start: Start, on_progress: OnProgress | None) -> Attempt | None:
-    """All stages of the pipeline and the repair.
+@dataclass(frozen=True)
+class Deferred:
+    """A start that ended after stage 1: what that found looks like wrong matches."""
 
-    None where the start's observations do not hold all cameras together, or where it was put off.
-    """
+    start: Start
+
+
+@dataclass(frozen=True)
+class Disconnected:
+    """A start whose observations do not hold all cameras together."""
+
+    start: Start
+
+
+Outcome = Attempt | Deferred | Disconnected
+
+
+def run_start(problem: Problem, start: Start, moving: Baselines, on_progress: OnProgress | None = None) -> Outcome:
+    """All stages of the pipeline and the repair; `moving` are the problem's baselines."""
     began = time.perf_counter()
-    config, part, left, keep, first = start.config, problem, None, start.keep, start.cameras
-
-    def reporting(stage: str):
-        return None if on_progress is None else partial(on_progress, f"{start.name}: {stage}")
-
-    stages = []
+    telling = None if on_progress is None else (lambda stage, *told: on_progress(f"{start.name}: {stage}", *told))
+    cameras, keep, reports = start.cameras, start.keep, ()
     if start.trimmed:
-        first, keep = trim(problem, config, start.trimmed, reporting("trimming"))
-        stages.append(StageReport("trimming", time.perf_counter() - began))
+        watched = None if telling is None else partial(telling, "trimming")
+        cameras, keep = trim(problem, start.config, start.trimmed, watched)
+        reports = (StageReport("trimming", time.perf_counter() - began),)
+    part, left = problem, None
     if keep is not None:
         found = restricted(problem, keep, least=2)
         if found is None:
-            return None
+            return Disconnected(start)
         part, left = found
     seen, whole = (p if start.focal is None else with_focals(p, start.focal) for p in (part, problem))
-    P, X, report = minimise_ose(seen, config, start.rotations, reporting("varpro"), first)
-    if not start.patient:
-        error = reprojection_errors(seen.tracks, seen.m, seen.unit, P, X) / seen.unit.mean(axis=1)
-        if np.quantile(error, 0.8) > WRONG_MATCHES:
-            return None
-    stages.append(report)
-    if formulations.make(config.formulation, config.alpha).radial:
-        P, X, report = refine_radial_cameras(seen, config, P, X, reporting("radial"))
-        stages.append(report)
-    if config.refine:
-        P, X, report = refine_projective(seen, config, P, X, reporting("refinement"))
-        stages.append(report)
+    state = State(seen, start.config, None, start.rotations, cameras, reports=reports, on_progress=telling)
+    if start.deferrable:
+        state = run_stages(state, PROJECTIVE[:2])
+        if _looks_like_wrong_matches(state):
+            return Deferred(start)
+        state = run_stages(state, PROJECTIVE[2:])
+    else:
+        state = run_stages(state, PROJECTIVE)
     if left is not None:
-        everywhere = triangulate_projective(whole, P)
-        everywhere[left] = X
-        X = everywhere
-    upgraded, before, report = upgrade_metric(whole, config, P, X)
-    stages.append(report)
+        state = replace(state, X=_everywhere(whole, state, left))
+    state = upgrade_metric(replace(state, problem=whole))
     if start.focal is not None:
-        P = P * np.stack([start.focal, start.focal, np.ones_like(start.focal)], axis=1)[:, :, None]
-        upgraded, before = replace(upgraded, focal=start.focal), replace(before, focal=start.focal)
-    limits = repair_limits(problem, config.max_iterations, config.refine_tolerance)
-    held = upgraded if left is None else replace(upgraded, xyz=upgraded.xyz[left])
-    metric, report = adjust_euclidean(part, config, held, reporting("adjustment"))
-    stages.append(report)
-    resecting = time.perf_counter()
-    if left is not None:
-        # All observations only now, and at the last scale alone: at wide ones those left out would pull weak cameras away.
-        metric, _ = adjust(
-            problem.tracks, problem.m, problem.unit, replace(metric, xyz=upgraded.xyz),
-            replace(limits, scales=limits.scales[-1:]), groups=problem.camera_ids,
-        )  # fmt: skip
-    metric, rounds = repair(problem, metric, limits, config.seed)
-    cost = robust_cost(problem, metric)
+        state = _with_guessed_focals(state, start.focal)
+    reconstruction, state = _adjusted(problem, part, left, state)
+    repairing = time.perf_counter()
+    limits = repair_limits(problem, start.config.max_iterations, start.config.refine_tolerance)
+    reconstruction, rounds = repair(problem, reconstruction, limits, start.config.seed)
+    cost = robust_cost(problem, reconstruction)
     if rounds:
-        stages.append(StageReport("repair", time.perf_counter() - resecting, iterations=rounds, cost=cost))
-    certificate = verify(problem, metric)
-    return Attempt(start, P, X, before, upgraded, metric, certificate, cost, tuple(stages), time.perf_counter() - began)
+        report = StageReport("repair", time.perf_counter() - repairing, iterations=rounds, cost=cost)
+        state = state.with_report(report)
+    certificate = certify(problem, reconstruction, moving)
+    assert state.before is not None
+    return Attempt(
+        start, state.P, state.X, state.before, state, reconstruction, certificate, cost, state.reports,
+        time.perf_counter() - began,
+    )  # fmt: skip
+
+
+def _looks_like_wrong_matches(state: State) -> bool:
+    p = state.problem
+    error = reprojection_errors(p.tracks, p.m, p.unit, state.P, state.X) / p.unit.mean(axis=1)
+    return bool(np.quantile(error, 0.8) > WRONG_MATCHES)
+
+
+def _everywhere(whole: Problem, state: State, left: Index) -> Array:
+    """The landmarks of the whole problem: those that the start worked on, the others triangulated."""
+    X = triangulate_projective(whole, state.P)
+    X[left] = state.X
+    return X
+
+
+def _with_guessed_focals(state: State, focal: Array) -> State:
+    """The state in the problem's own coordinates, in which the focal lengths are not 1."""
+    assert state.before is not None
+    assert state.upgraded is not None
+    P = state.P * np.stack([focal, focal, np.ones_like(focal)], axis=1)[:, :, None]
+    upgraded = replace(state.upgraded, reconstruction=replace(state.upgraded.reconstruction, focal=focal))
+    before = replace(state.before, focal=focal)
+    return replace(state, P=P, before=before, upgraded=upgraded, reconstruction=upgraded.reconstruction)
+
+
+def _adjusted(problem: Problem, part: Problem, left: Index | None, state: State) -> tuple[Reconstruction, State]:
+    """The Euclidean adjustment, first of the part that the start works on, then of all."""
+    assert state.reconstruction is not None
+    upgraded = state.reconstruction
+    if left is None:
+        state = adjust_euclidean(replace(state, problem=problem))
+        assert state.reconstruction is not None
+        return state.reconstruction, state
+    state = adjust_euclidean(replace(state, problem=part, reconstruction=upgraded.subset(slice(None), left)))
+    assert state.reconstruction is not None
+    # All observations only now, and at the last scale alone: at wide ones those left out would pull weak cameras away.
+    limits = repair_limits(problem, state.config.max_iterations, state.config.refine_tolerance)
+    reconstruction, _ = adjust(
+        problem.tracks, problem.m, problem.unit, replace(state.reconstruction, xyz=upgraded.xyz),
+        replace(limits, scales=limits.scales[-1:]), groups=problem.camera_ids,
+    )  # fmt: skip
+    return reconstruction, state
 
 
 def triangulate_projective(problem: Problem, P: Array) -> Array:

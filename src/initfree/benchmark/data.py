@@ -17,10 +17,9 @@ from initfree.generator.presets import load as load_generator
 from initfree.generator.presets import override
 from initfree.io import bal
 from initfree.io.load import load_model, load_observations
-from initfree.model import MetricModel
 from initfree.problem import Problem, build_problem
+from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array
-from initfree.upgrade.metric import Metric
 
 PAPER_SCALE = 41.0
 """rms distance of the landmarks from their mean in the paper's sets (a collapsed reconstruction has this RMSE), to which BAL
@@ -47,8 +46,8 @@ class Data:
     """What a job works on, and what it is compared with."""
 
     problem: Problem
-    truth: MetricModel
-    truth_metric: Metric
+    truth: Reconstruction
+    true_reconstruction: Reconstruction
     """the truth over the problem's cameras and landmarks, where stage 1 or an oracle may start"""
 
     @property
@@ -89,7 +88,7 @@ def _load_generated(spec: DataSpec, place: Place) -> Data:
     noisy = folder / "noisy" / "0"
     problem = _problem(noisy if noisy.is_dir() else folder, spec)
     truth = load_model(folder)
-    return Data(problem, truth, truth_metric(problem, truth))
+    return Data(problem, truth, true_reconstruction(problem, truth))
 
 
 def _make(spec: DataSpec, place: Place, folder: Path) -> None:
@@ -109,25 +108,25 @@ def _problem(path: Path, spec: DataSpec) -> Problem:
     return build_problem(replace(load_observations(path), source=spec.set), spec.min_obs)
 
 
-def truth_metric(problem: Problem, truth: MetricModel) -> Metric:
+def true_reconstruction(problem: Problem, truth: Reconstruction) -> Reconstruction:
     """The truth over the problem's cameras and landmarks."""
     image = {name: k for k, name in enumerate(truth.names)}
     point = {int(i): k for k, i in enumerate(truth.ids)}
     cameras = [image[name] for name in problem.names]
     xyz = truth.xyz[[point[int(i)] for i in problem.landmark_ids]]
     n = len(cameras)
-    return Metric(truth.R[cameras], truth.t[cameras], np.ones(n), np.zeros((n, 2)), xyz, 1.0)
+    return Reconstruction(truth.R[cameras], truth.t[cameras], np.ones(n), np.zeros((n, 2)), xyz)
 
 
 def _load_bal(spec: DataSpec, place: Place) -> Data:
     """The truth is BAL's own optimum: classical bundle adjustment from the file's estimates, over these observations."""
     file = bal_problems(place.data)[spec.set]
     problem, numbers = _problem(file, spec), bal.read_bal(file)
-    estimate = bal.metric_model(file)
+    estimate = bal.reconstruction_of(file)
     f, k1, k2 = numbers.parameters[problem.images, 6:].T
     # π of BAL is in focal lengths; ours too, with f in normalised units.
     unit = problem.observations.image_unit[problem.images, 0]
-    start = replace(truth_metric(problem, estimate), focal=f / unit, radial=np.column_stack([k1, k2]))
+    start = replace(true_reconstruction(problem, estimate), focal=f / unit, radial=np.column_stack([k1, k2]))
     free = FreeIntrinsics.unless(calibrated=False)
     limits = AdjustConfig(free=free, scales=(4.0,), max_iterations=200)
     best, _ = adjust(problem.tracks, problem.m, problem.unit, start, limits, groups=problem.camera_ids)
@@ -136,14 +135,13 @@ def _load_bal(spec: DataSpec, place: Place) -> Data:
     near = distance <= FAR * np.median(distance)
     scale = PAPER_SCALE / float(np.sqrt(best.xyz[near].var(axis=0).sum()))
     best = replace(best, xyz=scale * best.xyz, t=scale * best.t)
-    truth = MetricModel(problem.names, best.R, best.t, problem.landmark_ids[near], best.xyz[near])
+    truth = Reconstruction.of_poses(problem.names, best.R, best.t, problem.landmark_ids[near], best.xyz[near])
     return Data(problem, truth, best)
 
 
 def true_cameras(data: Data) -> Array:
     """K [R | t] in normalised coordinates, the world scaled so that the median depth of an observation is 1."""
-    metric, tracks = data.truth_metric, data.problem.tracks
-    depth = np.einsum("nk,nk->n", metric.R[tracks.cam, 2], metric.xyz[tracks.landmark]) + metric.t[tracks.cam, 2]
-    P = np.concatenate([metric.R, metric.t[:, :, None] / np.median(depth)], axis=2)
-    P[:, :2] *= metric.focal[:, None, None]
+    truth, tracks = data.true_reconstruction, data.problem.tracks
+    P = np.concatenate([truth.R, truth.t[:, :, None] / np.median(truth.depths(tracks))], axis=2)
+    P[:, :2] *= truth.focal[:, None, None]
     return P

@@ -17,13 +17,13 @@ from initfree.benchmark.jobs import Job
 from initfree.errors import InputError
 from initfree.generator import Dataset
 from initfree.generator.database import write_database
-from initfree.io.colmap import metric_model
-from initfree.model import MetricModel
+from initfree.io.colmap import reconstruction_of
+from initfree.reconstruction import Reconstruction
 
 FEWEST = 8
 
 
-def reconstruct(job: Job, place: Place) -> tuple[MetricModel, float, str]:
+def reconstruct(job: Job, place: Place) -> tuple[Reconstruction, float, str]:
     """The largest model that the mapper makes, with the truth's landmark ids; seconds; what it registered."""
     made = _filtered(dataset(job.data, place), job.data.min_obs)
     began = time.perf_counter()
@@ -50,14 +50,14 @@ def _filtered(made: Dataset, min_obs: int) -> Dataset:
     return replace(made, noisy=made.noisy[often[made.noisy.landmark]])
 
 
-def with_landmark_ids(model: pycolmap.Reconstruction, made: Dataset) -> MetricModel:
+def with_landmark_ids(model: pycolmap.Reconstruction, made: Dataset) -> Reconstruction:
     """COLMAP numbers its points anew: each gets the id of the landmark that most of its keypoints claim.
 
     Of two points of one landmark the one with the longer track stands for it.
     """
     order = np.argsort(made.noisy.image, kind="stable")
     claims = np.split(made.noisy.landmark[order], np.cumsum(made.noisy.per_image(len(made.names)))[:-1])
-    found = metric_model(model)
+    found = reconstruction_of(model)
     number = {name: k for k, name in enumerate(made.names)}
     images = {image_id: claims[number[image.name]] for image_id, image in model.images.items()}
     ids = np.empty(len(found.ids), np.int64)

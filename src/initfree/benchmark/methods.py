@@ -4,24 +4,22 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from initfree.auto.repair import robust_cost
-from initfree.auto.strategy import solve_auto
+from initfree.api import solve
 from initfree.benchmark.data import Data, Place
 from initfree.benchmark.jobs import ADJUSTED, PIPELINE, Job
-from initfree.benchmark.pipeline_run import Outcome, as_model, history_of, pipeline
+from initfree.benchmark.pipeline_run import Outcome, history_of, labelled, pipeline
 from initfree.benchmark.rows import row, scored, stage_columns
 from initfree.config import SolveConfig
-from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
-from initfree.model import MetricModel
+from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust, robust_cost
 from initfree.problem import Problem
+from initfree.reconstruction import Reconstruction
 from initfree.result import Result
-from initfree.upgrade import Metric
 
 
 def auto(job: Job, data: Data, place: Place) -> Outcome:
     """Our own strategy, as `initfree solve` runs it."""
     began = time.perf_counter()
-    result = solve_auto(data.problem, SolveConfig(seed=job.data.seed))
+    result = solve(data.problem, SolveConfig(seed=job.data.seed))
     seconds = time.perf_counter() - began
     stages = {stage.name: stage for stage in result.stages}
     # A start that rotations hold has no projective refinement.
@@ -30,7 +28,7 @@ def auto(job: Job, data: Data, place: Place) -> Outcome:
     columns = stage_columns(stages["varpro"], refinement)
     columns |= {"accepted": result.certificate.accepted, "reason": f"{result.winner}: {result.certificate.reason}"}
     columns |= {"euclidean_cost": _ranked_cost(result), "seconds_total": seconds}
-    return _adjusted(job, data, result.model(), columns, history)
+    return _adjusted(job, data, result.reconstruction, columns, history)
 
 
 def _ranked_cost(result: Result) -> float:
@@ -41,13 +39,17 @@ def _ranked_cost(result: Result) -> float:
 def oracle(job: Job, data: Data, place: Place) -> Outcome:
     """The robust adjustment from the true cameras and landmarks: as good as these observations allow."""
     began = time.perf_counter()
-    metric = adjust_from_truth(data.problem, data.truth_metric)
+    reconstruction = adjust_from_truth(data.problem, data.true_reconstruction)
     seconds = time.perf_counter() - began
-    columns = {"euclidean_cost": robust_cost(data.problem, metric), "seconds_adjust": seconds, "seconds_total": seconds}
-    return _adjusted(job, data, as_model(data.problem, metric), columns)
+    columns = {
+        "euclidean_cost": robust_cost(data.problem, reconstruction),
+        "seconds_adjust": seconds,
+        "seconds_total": seconds,
+    }
+    return _adjusted(job, data, labelled(data.problem, reconstruction), columns)
 
 
-def adjust_from_truth(problem: Problem, truth: Metric) -> Metric:
+def adjust_from_truth(problem: Problem, truth: Reconstruction) -> Reconstruction:
     """At 4 px from the first: wider scales would let wrong matches pull it away from the truth that it starts at."""
     free = FreeIntrinsics.unless(problem.calibrated)
     limits = AdjustConfig(free=free, scales=(4.0,))
@@ -62,7 +64,7 @@ def _mapper(job: Job, data: Data, place: Place) -> Outcome:
 
 
 def _adjusted(
-    job: Job, data: Data, model: MetricModel, columns: dict[str, Any], history: dict[str, Any] | None = None
+    job: Job, data: Data, model: Reconstruction, columns: dict[str, Any], history: dict[str, Any] | None = None
 ) -> Outcome:
     return Outcome([row(job, ADJUSTED, data, **{**columns, **scored(model, data)})], history or {}, {ADJUSTED: model})
 

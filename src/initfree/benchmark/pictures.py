@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from initfree.benchmark.data import Data, Place, load_data
 from initfree.benchmark.jobs import DataSpec
 from initfree.errors import InputError
-from initfree.metrics import similarity
-from initfree.model import MetricModel
+from initfree.evaluation import similarity
+from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array, Index
 
 LANDMARKS = 1500
 
 
-def reconstruction(data: Data, models: dict[str, MetricModel]) -> bytes:
+def reconstruction(data: Data, models: dict[str, Reconstruction]) -> bytes:
     """The .npz of a job: the truth, and every reconstruction aligned to it as the landmark errors are.
 
     Cameras and landmarks that a reconstruction lacks are NaN.
@@ -36,7 +36,7 @@ def reconstruction(data: Data, models: dict[str, MetricModel]) -> bytes:
     return _packed(arrays)
 
 
-def aligned(model: MetricModel, truth: MetricModel) -> tuple[Array, Array, Array]:
+def aligned(model: Reconstruction, truth: Reconstruction) -> tuple[Array, Array, Array]:
     """Centres, rotations and landmarks of a model in the world of the truth."""
     _, a, b = np.intersect1d(model.ids, truth.ids, return_indices=True)
     usable = np.isfinite(model.xyz[a]).all(axis=1)
@@ -78,7 +78,7 @@ def set_name(spec: DataSpec) -> str:
     return picture_name(spec.set, spec.seed, spec.min_obs)
 
 
-def _truth(truth: MetricModel, chosen: Index) -> dict[str, NDArray]:
+def _truth(truth: Reconstruction, chosen: Index) -> dict[str, NDArray]:
     place = {int(i): k for k, i in enumerate(truth.ids)}
     return {
         "names": np.array(truth.names),

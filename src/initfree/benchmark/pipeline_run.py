@@ -6,21 +6,20 @@ from functools import lru_cache
 from typing import Any
 
 from initfree import formulations
-from initfree.auto.repair import robust_cost
 from initfree.benchmark.data import Data, Place, load_data, true_cameras
 from initfree.benchmark.jobs import ADJUSTED, TRUTH, DataSpec, Job
 from initfree.benchmark.rows import SECONDS, row, scored, stage_columns
-from initfree.certificate.focal import verify
+from initfree.certificate import certify
 from initfree.config import SolveConfig
 from initfree.errors import InputError
+from initfree.euclidean import robust_cost
 from initfree.formulations.pose_rot import RelativeRotations
-from initfree.model import MetricModel
-from initfree.pipeline import adjust_euclidean, minimise_ose, refine_projective, refine_radial_cameras, upgrade_metric
+from initfree.pipeline import PROJECTIVE, State, adjust_euclidean, run_stages, upgrade_metric
 from initfree.problem import Problem
+from initfree.reconstruction import Reconstruction
 from initfree.result import StageReport
-from initfree.tracks import Array
-from initfree.two_view.rotations import estimate_rotations, rotations_from_truth
-from initfree.upgrade import Metric
+from initfree.two_view.rotations import rotations_for
+from initfree.upgrade import Upgraded
 from initfree.upgrade.selected import better
 
 _UPGRADE = {"before": "none"}
@@ -33,7 +32,7 @@ class Outcome:
 
     rows: list[dict[str, Any]]
     history: dict[str, list[dict[str, float]]] = field(default_factory=dict)
-    models: dict[str, MetricModel] = field(default_factory=dict)
+    models: dict[str, Reconstruction] = field(default_factory=dict)
     """reconstruction by upgrade"""
 
 
@@ -41,33 +40,35 @@ def settings(job: Job) -> SolveConfig:
     """The solver's configuration of a job of the paper's pipeline."""
     assert job.solver is not None
     init = "spectral" if job.init == TRUTH else job.init
-    loss: Any = job.loss
-    return SolveConfig(formulation=job.formulation, init=init, loss=loss, seed=job.data.seed, **vars(job.solver))
+    given: dict[str, Any] = vars(job.solver) | {"loss": job.loss, "rotations": job.rotations or "estimated"}
+    return SolveConfig(formulation=job.formulation, init=init, seed=job.data.seed, **given)
 
 
 def pipeline(job: Job, data: Data, place: Place) -> Outcome:
     """The paper's pipeline: one stage 1, one refinement, every upgrade."""
     config, problem = settings(job), data.problem
-    formulation = formulations.make(config.formulation, config.alpha)
-    rotations, seconds_rotations = _rotations(job, data, place) if formulation.uses_rotations else (None, 0.0)
+    state = State(problem, config, cameras=true_cameras(data) if job.init == TRUTH else None)
+    seconds_rotations = 0.0
+    if formulations.make(config.formulation, config.alpha).uses_rotations:
+        rotations, seconds_rotations = _rotations(job, config, data, place)
+        state = replace(state, rotations=rotations)
     began = time.perf_counter()
-    start = true_cameras(data) if job.init == TRUTH else None
-    P, X, ose = minimise_ose(problem, config, rotations, None, start)
-    if formulation.radial:
-        P, X, _ = refine_radial_cameras(problem, config, P, X, None)
+    state = run_stages(state, PROJECTIVE[:-1])
     # As in the paper's table of times, all that comes before the refinement.
     seconds = {"seconds_ose": time.perf_counter() - began + seconds_rotations}
     began = time.perf_counter()
-    P, X, refinement = refine_projective(problem, config, P, X, None)
+    state = run_stages(state, PROJECTIVE[-1:])
     seconds["seconds_refine"] = time.perf_counter() - began
+    reports = {report.name: report for report in state.reports}
+    ose, refinement = reports["varpro"], reports["refinement"]
     outcome = Outcome([], {"ose": history_of(ose), "refinement": history_of(refinement)})
     shared = stage_columns(ose, refinement)
-    upgraded: Upgraded = {}
+    upgrades = Upgrades(state)
     for upgrade in job.upgrades:
         try:
-            metric, columns = _metric(problem, config, P, X, upgrade, upgraded)
-            columns["euclidean_cost"] = robust_cost(problem, metric)
-            outcome.models[upgrade] = as_model(problem, metric)
+            reconstruction, columns = _metric(upgrades, upgrade)
+            columns["euclidean_cost"] = robust_cost(problem, reconstruction)
+            outcome.models[upgrade] = labelled(problem, reconstruction)
             columns |= scored(outcome.models[upgrade], data)
         except Exception as error:
             columns = dict[str, Any](error=one_line(error))
@@ -77,55 +78,66 @@ def pipeline(job: Job, data: Data, place: Place) -> Outcome:
     return outcome
 
 
-Upgraded = dict[str, tuple[Metric, float]]
-"""metric reconstructions of one projective one, and their seconds, by upgrade"""
+@dataclass
+class Upgrades:
+    """Metric upgrades of one projective reconstruction, each made once, and their seconds."""
 
+    state: State
+    made: dict[str, tuple[State, float]] = field(default_factory=dict)
 
-def _metric(
-    problem: Problem, config: SolveConfig, P: Array, X: Array, upgrade: str, upgraded: Upgraded
-) -> tuple[Metric, dict[str, Any]]:
-    """The metric reconstruction of a row, and its columns."""
-
-    def made(name: Any) -> tuple[Metric, float]:
-        if name not in upgraded:
+    def __call__(self, name: Any) -> tuple[State, float]:
+        if name not in self.made:
             began = time.perf_counter()
-            metric, _, _ = upgrade_metric(problem, replace(config, upgrade=name), P, X)
-            upgraded[name] = metric, time.perf_counter() - began
-        return upgraded[name]
+            state = upgrade_metric(replace(self.state, config=replace(self.state.config, upgrade=name)))
+            self.made[name] = state, time.perf_counter() - began
+        return self.made[name]
 
+    def upgraded(self, name: Any) -> tuple[Upgraded, float]:
+        state, seconds = self(name)
+        assert state.upgraded is not None
+        return state.upgraded, seconds
+
+
+def _metric(upgrades: Upgrades, upgrade: str) -> tuple[Reconstruction, dict[str, Any]]:
+    """The metric reconstruction of a row, and its columns."""
     if upgrade == "selected":
         # Of two upgrades that are rows themselves; the refined one takes as long as all others together.
-        (one, first), (two, second) = made("linear"), made("refined")
-        return better(one, two), {"seconds_upgrade": first + second}
-    metric, seconds = made("calibrated" if upgrade == ADJUSTED else _UPGRADE.get(upgrade, upgrade))
+        (one, first), (two, second) = upgrades.upgraded("linear"), upgrades.upgraded("refined")
+        return better(one, two).reconstruction, {"seconds_upgrade": first + second}
+    state, seconds = upgrades("calibrated" if upgrade == ADJUSTED else _UPGRADE.get(upgrade, upgrade))
     columns: dict[str, Any] = {"seconds_upgrade": seconds}
     if upgrade == ADJUSTED:
         began = time.perf_counter()
-        metric, _ = adjust_euclidean(problem, config, metric, None)
+        state = adjust_euclidean(state)
         columns["seconds_adjust"] = time.perf_counter() - began
-        certificate = verify(problem, metric)
+        assert state.reconstruction is not None
+        certificate = certify(state.problem, state.reconstruction)
         columns |= {"accepted": certificate.accepted, "reason": certificate.reason}
-    return metric, columns
+    assert state.reconstruction is not None
+    return state.reconstruction, columns
 
 
-def as_model(problem: Problem, metric: Metric) -> MetricModel:
-    return MetricModel(problem.names, metric.R, metric.t, problem.landmark_ids, metric.xyz)
+def labelled(problem: Problem, reconstruction: Reconstruction) -> Reconstruction:
+    """With image names and landmark ids, so that it can be compared with the truth."""
+    return replace(reconstruction, names=problem.names, ids=problem.landmark_ids)
 
 
-def _rotations(job: Job, data: Data, place: Place) -> tuple[RelativeRotations, float]:
-    if not data.problem.calibrated:
-        raise InputError(f"{job.formulation} needs known intrinsics; {job.data.set} has none")
+def _rotations(job: Job, config: SolveConfig, data: Data, place: Place) -> tuple[RelativeRotations, float]:
     if job.rotations == "estimated":
-        return _estimated(job.data, place)
+        return _estimated(job.data, config, place)
     began = time.perf_counter()
-    return rotations_from_truth(data.problem, data.truth), time.perf_counter() - began
+    return rotations_for(data.problem, config, data.truth), time.perf_counter() - began
 
 
 @lru_cache(maxsize=4)
-def _estimated(spec: DataSpec, place: Place) -> tuple[RelativeRotations, float]:
-    """Once for all inits and losses, with the time that it took."""
+def _estimated_once(spec: DataSpec, place: Place, config: SolveConfig) -> tuple[RelativeRotations, float]:
     began = time.perf_counter()
-    return estimate_rotations(load_data(spec, place).problem, spec.seed), time.perf_counter() - began
+    return rotations_for(load_data(spec, place).problem, config), time.perf_counter() - began
+
+
+def _estimated(spec: DataSpec, config: SolveConfig, place: Place) -> tuple[RelativeRotations, float]:
+    """Once for all inits and losses, with the time that it took."""
+    return _estimated_once(spec, place, replace(config, init="spectral", loss="none"))
 
 
 def history_of(stage: StageReport) -> list[dict[str, float]]:

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from initfree.benchmark.data import Data
 from initfree.benchmark.jobs import Job
-from initfree.metrics import Metrics, evaluate_models
-from initfree.model import MetricModel
+from initfree.evaluation import Metrics, evaluate_models
+from initfree.reconstruction import Reconstruction
 from initfree.result import StageReport
 
 Frame = Any
@@ -57,7 +57,7 @@ def field_is_text(name: str) -> bool:
     return pa.types.is_string(SCHEMA.field(name).type)
 
 
-def scored(model: MetricModel, data: Data) -> dict[str, Any]:
+def scored(model: Reconstruction, data: Data) -> dict[str, Any]:
     """The paper's metrics, and whether the run failed by the paper's definition."""
     metrics = evaluate_models(model, data.truth)
     # NaN, where no landmark could be compared, is no success.

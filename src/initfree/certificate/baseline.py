@@ -12,12 +12,12 @@ from itertools import combinations
 
 import numpy as np
 
-from initfree.metrics import nearest_rotation
-from initfree.tracks import Array, Tracks
+from initfree.certificate.thresholds import MIN_BASELINE
+from initfree.problem import Problem
+from initfree.reconstruction import nearest_rotation
+from initfree.tracks import Array
 
 NEIGHBOURS = 6
-MIN_TURNING = 2.0
-"""pixels: below it two images were taken from one place, as far as their keypoints tell"""
 _LEAST_SHARED = 5
 _LEAST_FOR_HOMOGRAPHY = 10
 _ROUNDS = 6
@@ -36,12 +36,12 @@ class Baselines:
     @property
     def reasons(self) -> list[str]:
         """Why the observations leave the reconstruction open, in plain words; empty if they do not."""
-        if self.turning < MIN_TURNING and self.calibrated:
+        if self.turning < MIN_BASELINE and self.calibrated:
             return [
                 f"rotations alone explain the images to {self.turning:.2g} px: the cameras only turn, and nothing tells how "
                 "far away anything is"
             ]
-        if self.turning < MIN_TURNING:
+        if self.turning < MIN_BASELINE:
             return [
                 f"homographies alone explain the images to {self.turning:.2g} px: the landmarks lie on a plane or the "
                 "cameras only turn, and nothing tells the unknown focal lengths"
@@ -51,12 +51,13 @@ class Baselines:
         return []
 
 
-def baselines(tracks: Tracks, m: Array, unit: Array, calibrated: bool) -> Baselines:
-    """`m` (observations, 2) normalised, `unit` (observations, 2) per normalised unit.
+def baselines(problem: Problem) -> Baselines:
+    """What turning cameras leave unexplained of the problem's observations.
 
     A neighbour is one of the six cameras that share most landmarks. For `turning` the largest residual counts, because a
     camera needs a baseline to one of them only.
     """
+    tracks, m, unit, calibrated = problem.tracks, problem.m, problem.unit, problem.calibrated
     rays = np.column_stack([m, np.ones(len(m))])
     if calibrated:
         rays /= np.linalg.norm(rays, axis=1, keepdims=True)
@@ -83,9 +84,9 @@ def baselines(tracks: Tracks, m: Array, unit: Array, calibrated: bool) -> Baseli
     turning = float(np.median(np.nanmax(known, axis=1))) if len(known) else np.inf
     # Where cameras share too little to tell, nothing says that they are in one place.
     three = any(
-        not needed(int(l), int(n)) < MIN_TURNING
+        not needed(int(l), int(n)) < MIN_BASELINE
         for k in range(tracks.cameras)
-        for l, n in combinations(neighbours[k][~(by_camera[k] < MIN_TURNING)], 2)
+        for l, n in combinations(neighbours[k][~(by_camera[k] < MIN_BASELINE)], 2)
     )
     return Baselines(turning, three, calibrated)
 

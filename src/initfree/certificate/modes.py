@@ -16,7 +16,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from scipy.spatial.transform import Rotation
 
 from initfree.certificate.uncertainty import DENSE, CameraSystem
-from initfree.metrics import auc, global_rotation, rotation_errors, translation_errors
+from initfree.evaluation import auc, global_rotation, rotation_errors, translation_errors
 from initfree.tracks import Array
 
 LEAST_NOISE = 0.3

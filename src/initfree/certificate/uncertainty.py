@@ -27,7 +27,7 @@ from scipy.sparse.linalg import splu
 from initfree.engine.blocks import scatter
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.euclidean import kernels
-from initfree.euclidean.state import POSES_ONLY, FreeIntrinsics, Parameters
+from initfree.euclidean.parameters import POSES_ONLY, FreeIntrinsics, Parameters
 from initfree.euclidean.system import Cameras, MetricSystem, squared_residuals
 from initfree.tracks import Array, Index, Tracks
 

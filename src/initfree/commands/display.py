@@ -7,9 +7,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from initfree.certificate.verdict import INLIER_PIXELS
 from initfree.engine.levenberg_marquardt import Iteration
-from initfree.metrics import THRESHOLDS, Metrics
+from initfree.evaluation import THRESHOLDS, Metrics
 from initfree.result import Result
 
 _REFRESH_SECONDS = 0.1
@@ -74,16 +73,16 @@ def print_result(console: Console, result: Result, seconds: float) -> None:
             stage.reason,
         )
     console.print(table)
-    metric, certificate = result.upgraded, result.certificate
-    condition = f", conditioning {metric.conditioning:.3g}" if metric.singular_values else ""
+    upgraded, certificate, evidence = result.upgraded, result.certificate, result.certificate.evidence
+    condition = f", conditioning {upgraded.conditioning:.3g}" if upgraded.singular_values else ""
     console.print(
-        f"metric upgrade {(result.start_config or result.config).upgrade}: {metric.positive_depths:.1%} positive "
+        f"metric upgrade {(result.start_config or result.config).upgrade}: {upgraded.positive_depths:.1%} positive "
         f"depths{condition}",
         soft_wrap=True,
     )
     console.print(
-        f"reprojection: median {certificate.median_pixels:.3g} px, {certificate.inlier_share:.1%} within "
-        f"{max(INLIER_PIXELS, certificate.radius):.2g} px",
+        f"reprojection: median {evidence.median_pixels:.3g} px, {evidence.inlier_share:.1%} within "
+        f"{evidence.inlier_pixels:.2g} px",
         soft_wrap=True,
     )
     for note in result.notes:

@@ -6,8 +6,8 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from initfree.api import evaluate as evaluate_model
 from initfree.commands.display import print_metrics
-from initfree.evaluation import evaluate as evaluate_model
 from initfree.io.run_json import to_json
 
 

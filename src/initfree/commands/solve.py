@@ -2,26 +2,26 @@
 
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 from rich.console import Console
 
-from initfree.auto.strategy import solve_auto
+from initfree.api import solve as solve_problem
 from initfree.commands.display import StageProgress, print_metrics, print_result
 from initfree.commands.options import Output
-from initfree.config import SolveConfig
+from initfree.config import SolveConfig, Strategy
 from initfree.errors import InputError
+from initfree.evaluation import Metrics, evaluate_models
 from initfree.io.colmap import find_model
-from initfree.io.load import Intrinsics, image_names, load, load_model
-from initfree.io.run_json import describe, write_json
+from initfree.io.load import image_names, load, load_model
 from initfree.io.staged import staged_directory
-from initfree.metrics import evaluate_models
-from initfree.pipeline import solve as solve_problem
-from initfree.two_view.rotations import rotations_from_truth
+from initfree.io.write import write_into
+from initfree.observations import Intrinsics
+from initfree.reconstruction import Reconstruction
+from initfree.result import Result
 
 NOT_ACCEPTED = 3
-Strategy = Literal["auto", "single"]
 
 
 def _refuse_to_overwrite(output: Path, read: Path) -> None:
@@ -62,33 +62,33 @@ def solve(
     console = Console(stderr=True, highlight=False, markup=False)
     problem = load(input, min_obs, intrinsics, None if image_list is None else image_names(image_list))
     model = None if truth is None else load_model(truth)
-    rotations = None
-    if config.rotations == "truth" and config.formulation == "pose-rot":
-        if model is None:
-            raise InputError("--rotations truth takes rotations from a model; give it with --truth MODEL")
-        rotations = rotations_from_truth(problem, model)
+    if config.rotations == "truth" and model is None:
+        raise InputError("--rotations truth takes rotations from a model; give it with --truth MODEL")
     for read in (input, *([] if truth is None else [truth])):
         _refuse_to_overwrite(output, read)
     # Staged before the solve: an output that cannot be written should not cost the user a solve.
     with staged_directory(output) as staging:
         with StageProgress(console) as progress:
-            run = solve_auto if strategy == "auto" else solve_problem
-            result = run(problem, config, rotations=rotations, on_progress=progress)
-        metrics = None
-        if model is not None:
-            stages = {"before_upgrade": result.before, "after_upgrade": result.upgraded}
-            if config.adjust:
-                stages["after_adjustment"] = result.metric
-            metrics = {name: evaluate_models(result.model(metric), model) for name, metric in stages.items()}
-        sparse = staging / "sparse" / "0"
-        sparse.mkdir(parents=True)
-        result.to_colmap().write(str(sparse))
-        report = describe(result, time.perf_counter() - began, metrics)
-        report["truth"] = None if truth is None else str(truth)
-        write_json(staging / "run.json", report)
+            result = solve_problem(problem, config, strategy, truth=model, on_progress=progress)
+        metrics = None if model is None else _scored(result, model)
+        write_into(
+            result,
+            staging,
+            truth=None if truth is None else str(truth),
+            metrics=None if metrics is None else {stage: m.to_dict() for stage, m in metrics.items()},
+            seconds=time.perf_counter() - began,
+        )
     out = Console(highlight=False, markup=False)
     print_result(out, result, time.perf_counter() - began)
     if metrics is not None:
         print_metrics(out, metrics)
     out.print(f"written: {output / 'sparse' / '0'} and {output / 'run.json'}", soft_wrap=True)
-    return 0 if result.certificate.accepted else NOT_ACCEPTED
+    return 0 if result.accepted else NOT_ACCEPTED
+
+
+def _scored(result: Result, truth: Reconstruction) -> dict[str, Metrics]:
+    """The metrics after each stage that has a reconstruction."""
+    stages = {"before_upgrade": result.before, "after_upgrade": result.upgraded.reconstruction}
+    if result.config.adjust:
+        stages["after_adjustment"] = result.reconstruction
+    return {name: evaluate_models(reconstruction, truth) for name, reconstruction in stages.items()}

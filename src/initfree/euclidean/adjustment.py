@@ -11,11 +11,11 @@ from initfree.engine.losses import Cauchy, LeastSquares, Loss
 from initfree.engine.robust_stage import RobustStage
 from initfree.errors import InputError
 from initfree.euclidean import kernels
-from initfree.euclidean.state import POSES_ONLY, FreeIntrinsics, MetricState, Parameters
+from initfree.euclidean.parameters import POSES_ONLY, FreeIntrinsics, Parameters, retracted
 from initfree.euclidean.system import MetricSystem, squared_residuals
 from initfree.euclidean.triangulation import triangulate
+from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array, Index, Tracks
-from initfree.upgrade.metric import Metric
 
 _WIDE = 1000.0
 """pixels: a scale at which Cauchy is least squares for all but points that are nowhere near"""
@@ -23,7 +23,7 @@ _WIDE = 1000.0
 
 @dataclass(frozen=True)
 class _Trial:
-    state: MetricState
+    state: Reconstruction
     squared: Array
     cost: float
     predicted: float
@@ -43,7 +43,7 @@ class EuclideanAdjustment(RobustStage):
         tracks: Tracks,
         m: Array,
         unit: Array,
-        state: MetricState,
+        state: Reconstruction,
         *,
         free: FreeIntrinsics = POSES_ONLY,
         groups: Index | None = None,
@@ -67,11 +67,11 @@ class EuclideanAdjustment(RobustStage):
         self._irls = self._weight
         self._squared = self._evaluate(state)
 
-    def _evaluate(self, state: MetricState) -> Array:
+    def _evaluate(self, state: Reconstruction) -> Array:
         """Weighted squared residuals."""
         return self._weight * squared_residuals(self._tracks, state.cameras, state.xyz, self._image)
 
-    def _cost(self, state: MetricState, squared: Array) -> float:
+    def _cost(self, state: Reconstruction, squared: Array) -> float:
         held = self._parameters.intrinsics(state, self._reference)
         return self._loss.total(squared) + 0.5 * float(self._parameters.prior @ held**2)
 
@@ -94,7 +94,7 @@ class EuclideanAdjustment(RobustStage):
         if not np.all(np.isfinite(step)):
             return None
         by_slot = p.unfold(step)
-        moved = state.moved_cameras(p.complete(by_slot))
+        moved = retracted(state, p.complete(by_slot))
         xyz, gain = self._system.back_substitute(by_slot, state.xyz)
         if self._image[2]:
             threads.run(kernels.stay_in_front, t.ptr, t.ptr, t.cam, self._weight, moved.R, moved.t, state.xyz, xyz)
@@ -113,7 +113,7 @@ class EuclideanAdjustment(RobustStage):
         return squared_residuals(self._tracks, self.state.cameras, self.state.xyz, self._image)
 
 
-def _with_shared_intrinsics(state: MetricState, groups: Index, free: FreeIntrinsics) -> MetricState:
+def _with_shared_intrinsics(state: Reconstruction, groups: Index, free: FreeIntrinsics) -> Reconstruction:
     """Cameras that share intrinsics begin with their group's geometric mean focal length and mean k1, k2."""
     _, group = np.unique(groups, return_inverse=True)
     if len(group) != len(state.focal):
@@ -157,18 +157,18 @@ def adjust(
     tracks: Tracks,
     m: Array,
     unit: Array,
-    metric: Metric,
+    reconstruction: Reconstruction,
     config: AdjustConfig = DEFAULT,
     *,
     groups: Index | None = None,
     weight: Array | None = None,
     on_iteration: OnIteration | None = None,
-) -> tuple[Metric, Convergence]:
+) -> tuple[Reconstruction, Convergence]:
     """Re-triangulate and adjust at each scale in turn; the metric reconstruction and the history.
 
     Never least squares first: a single point near infinity would outweigh all others.
     """
-    state = MetricState.from_metric(metric)
+    state = reconstruction.contiguous()
     limits = LMConfig(config.max_iterations, config.tolerance)
     rounds: list[tuple[Loss, bool]] = [(Cauchy(scale), True) for scale in config.scales]
     if config.least_squares or not config.cheirality:
@@ -185,4 +185,4 @@ def adjust(
         )  # fmt: skip
         parts.append(stage.minimise(limits if k == len(rounds) - 1 else coarse(limits), loss, on_iteration))
         state = stage.state
-    return state.to_metric(metric, tracks), joined(parts)
+    return state, joined(parts)

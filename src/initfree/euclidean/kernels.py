@@ -72,6 +72,25 @@ def squared_residuals(begin, end, ptr, cam, cameras, xyz, image, squared):
                 squared[a] = 0.5 * WORST * WORST * (p0 * p0 + p1 * p1)
 
 
+@kernel()
+def residual_vectors(begin, end, ptr, cam, cameras, xyz, image, r, depth):
+    """r in pixels and depth of every observation; the worst error there is, along the diagonal, where it is not valid."""
+    R, t, focal, radial = cameras
+    m, unit, cheirality = image
+    for j in range(begin, end):
+        X0, X1, X2 = xyz[j, 0], xyz[j, 1], xyz[j, 2]
+        for a in range(ptr[j], ptr[j + 1]):
+            k = cam[a]
+            x, y, z = in_camera(R, t, k, X0, X1, X2)
+            f, k1, k2 = focal[k], radial[k, 0], radial[k, 1]
+            u0, u1 = unit[a, 0], unit[a, 1]
+            valid, r0, r1 = residual(x, y, z, f, k1, k2, m[a, 0], m[a, 1], u0, u1, cheirality)
+            if not valid:
+                r0, r1 = np.sqrt(0.5) * WORST * u0, np.sqrt(0.5) * WORST * u1
+            r[a, 0], r[a, 1] = r0, r1
+            depth[a] = z
+
+
 @kernel(inline="always")
 def linearise(a, k, j, cameras, xyz, image, root, i, J, B, r):
     """Of observation a, camera k, landmark j: residual r[i] (2), dr/d(camera) J[i] (2x9) and dr/dX B[i] (2x3).

@@ -7,8 +7,8 @@ import numpy as np
 import pycolmap
 from numpy.typing import NDArray
 
-from initfree.euclidean.state import MetricState
 from initfree.euclidean.triangulation import Status, triangulate
+from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array, Index, Tracks
 
 MIN_INLIERS = 8
@@ -19,14 +19,14 @@ def resect(
     tracks: Tracks,
     m: Array,
     unit: Array,
-    state: MetricState,
+    state: Reconstruction,
     cameras: Index | Sequence[int],
     *,
     weight: Array | None = None,
     max_error: float = 4.0,
     min_inliers: int = MIN_INLIERS,
     seed: int = 0,
-) -> tuple[MetricState, NDArray[np.bool_]]:
+) -> tuple[Reconstruction, NDArray[np.bool_]]:
     """New poses for `cameras` (pycolmap's P3P in LO-RANSAC at `max_error` pixels, refined); the rest stays.
 
     Landmarks are first triangulated from the other cameras alone. Returns the state with new poses and landmarks, and

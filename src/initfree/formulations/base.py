@@ -6,6 +6,7 @@ deriving from `LinearFormulation` and giving its `rows`, and decorate it with `@
 """
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module, metadata
 from pkgutil import iter_modules
 from typing import Protocol, TypeVar
@@ -103,7 +104,9 @@ def register(name: str) -> Callable[[F], F]:
     return decorate
 
 
+@cache
 def _discover() -> None:
+    """Once a process: entry points are searched in all installed packages."""
     package = __name__.rpartition(".")[0]
     for module in iter_modules(import_module(package).__path__):
         import_module(f"{package}.{module.name}")

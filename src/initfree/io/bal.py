@@ -14,8 +14,8 @@ import pycolmap
 from scipy.spatial.transform import Rotation
 
 from initfree.errors import InputError
-from initfree.model import MetricModel
-from initfree.problem import Image, Observations, without_repeats
+from initfree.observations import Image, Observations, without_repeats
+from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array, Index
 
 _TURN = np.diag([1.0, -1.0, -1.0])
@@ -107,15 +107,15 @@ def read_observations(path: Path) -> Observations:
             params=[scale, size / 2.0, size / 2.0, 0.0],
         )  # fmt: skip
     return Observations(
-        str(path), tuple(images), cameras, False, camera, landmark + 1, keypoint, uv / scale,
+        str(path), tuple(images), cameras, "unknown", camera, landmark + 1, keypoint, uv / scale,
         np.full((len(images), 2), scale), int(np.count_nonzero(~first)),
     )  # fmt: skip
 
 
-def metric_model(path: Path) -> MetricModel:
+def reconstruction_of(path: Path) -> Reconstruction:
     """The file's own cameras and points."""
     bal = read_bal(path)
     R = _TURN @ Rotation.from_rotvec(bal.parameters[:, :3]).as_matrix()
     t = bal.parameters[:, 3:6] @ _TURN
     names = tuple(_name(k) for k in range(len(R)))
-    return MetricModel(names, R, t, np.arange(1, len(bal.xyz) + 1), bal.xyz)
+    return Reconstruction.of_poses(names, R, t, np.arange(1, len(bal.xyz) + 1), bal.xyz)

@@ -7,9 +7,8 @@ import pycolmap
 from numpy.typing import NDArray
 
 from initfree.errors import InputError
-from initfree.io.assemble import assemble
-from initfree.model import MetricModel
-from initfree.problem import Image, Observations
+from initfree.observations import Image, Intrinsics, Observations, observe
+from initfree.reconstruction import Reconstruction
 from initfree.tracks import Index
 
 _NO_POINT = np.iinfo(np.uint64).max
@@ -67,12 +66,12 @@ def _first_bad_number(directory: Path) -> str | None:
     return None
 
 
-def read_observations(directory: Path, intrinsics_known: bool) -> Observations:
+def read_observations(directory: Path, intrinsics: Intrinsics) -> Observations:
     """Keypoints that belong to landmarks; poses and coordinates of the model are not looked at."""
-    return observations_of(read_model(directory), str(directory), intrinsics_known)
+    return observations_of(read_model(directory), str(directory), intrinsics)
 
 
-def observations_of(reconstruction: pycolmap.Reconstruction, source: str, intrinsics_known: bool) -> Observations:
+def observations_of(reconstruction: pycolmap.Reconstruction, source: str, intrinsics: Intrinsics) -> Observations:
     """The observations of a model in memory."""
     images: list[Image] = []
     index, ids, keypoint = [], [], []
@@ -89,9 +88,9 @@ def observations_of(reconstruction: pycolmap.Reconstruction, source: str, intrin
     nothing = np.empty(0, dtype=np.int64)
     image_of, landmark_id, keypoint_of = (np.concatenate([nothing, *parts]) for parts in (index, ids, keypoint))
     cameras = {int(camera_id): camera for camera_id, camera in reconstruction.cameras.items()}
-    return assemble(
+    return observe(
         source, images, cameras, image_of, landmark_id, keypoint_of,
-        intrinsics="known" if intrinsics_known else "unknown", colour=_colours(reconstruction, landmark_id),
+        intrinsics=intrinsics, colour=_colours(reconstruction, landmark_id),
     )  # fmt: skip
 
 
@@ -103,7 +102,7 @@ def _colours(reconstruction: pycolmap.Reconstruction, landmark_id: Index) -> NDA
     return colour[which] if colour.any() else None
 
 
-def metric_model(reconstruction: pycolmap.Reconstruction) -> MetricModel:
+def reconstruction_of(reconstruction: pycolmap.Reconstruction) -> Reconstruction:
     """Poses of registered images and landmarks: the truth, or an estimate to evaluate."""
     names, R, t = [], [], []
     for image_id in sorted(reconstruction.images):
@@ -115,7 +114,7 @@ def metric_model(reconstruction: pycolmap.Reconstruction) -> MetricModel:
             t.append(pose.translation)
     ids = sorted(reconstruction.points3D)
     xyz = np.array([reconstruction.points3D[k].xyz for k in ids], dtype=np.float64).reshape(-1, 3)
-    return MetricModel(
+    return Reconstruction.of_poses(
         tuple(names),
         np.array(R, dtype=np.float64).reshape(-1, 3, 3),
         np.array(t, dtype=np.float64).reshape(-1, 3),

@@ -16,10 +16,9 @@ import pycolmap
 from scipy.spatial.transform import Rotation
 
 from initfree.errors import InputError
-from initfree.io.assemble import assemble
 from initfree.io.matches import tracks_from_matches
+from initfree.observations import Image, Intrinsics, Observations, observe
 from initfree.pairs import VerifiedPairs
-from initfree.problem import Image, IntrinsicsKind, Observations
 from initfree.tracks import Array
 
 MIN_INLIERS = 15
@@ -57,9 +56,7 @@ class Database:
     pairs: VerifiedPairs
 
 
-def read_observations(
-    path: Path, intrinsics: IntrinsicsKind | None = None, names: Iterable[str] | None = None
-) -> Observations:
+def read_observations(path: Path, intrinsics: Intrinsics | None = None, names: Iterable[str] | None = None) -> Observations:
     """Tracks of the verified matches; landmarks are numbered from 1.
 
     Without `intrinsics` the database says it: known where every camera used has a focal length prior (`prior_focal_length`),
@@ -77,7 +74,7 @@ def read_observations(
     if intrinsics is None:
         used = {found.images[k].camera_id for k in np.unique(tracks.image)}
         intrinsics = "known" if all(found.cameras[k].has_prior_focal_length for k in used) else "refine"
-    return assemble(
+    return observe(
         str(path), found.images, found.cameras, tracks.image, tracks.track + 1, tracks.keypoint,
         intrinsics=intrinsics, pairs=found.pairs,
     )  # fmt: skip

@@ -6,15 +6,15 @@ from pathlib import Path
 
 from initfree.errors import InputError
 from initfree.io import bal, colmap, database
-from initfree.model import MetricModel
-from initfree.problem import IntrinsicsKind, Observations
+from initfree.observations import Intrinsics, Observations
+from initfree.reconstruction import Reconstruction
 
 
 @dataclass(frozen=True)
 class Asked:
     """What the user wants of an input."""
 
-    intrinsics: IntrinsicsKind | None = None
+    intrinsics: Intrinsics | None = None
     """None: what the input says of them"""
     names: frozenset[str] | None = None
     """images to read; None: all"""
@@ -31,12 +31,12 @@ class Format:
     """a command that reads it"""
     recognises: Callable[[Path], bool]
     read: Callable[[Path, Asked], Observations]
-    model: Callable[[Path], MetricModel] | None = None
+    model: Callable[[Path], Reconstruction] | None = None
     """its own poses and landmarks, where it has them"""
 
 
 def _colmap_observations(path: Path, asked: Asked) -> Observations:
-    return colmap.read_observations(_colmap_directory(path), asked.intrinsics != "unknown")
+    return colmap.read_observations(_colmap_directory(path), asked.intrinsics or "known")
 
 
 def _colmap_directory(path: Path) -> Path:
@@ -52,7 +52,7 @@ FORMATS = (
         "initfree solve project/sparse/0 --output out",
         lambda path: path.is_dir() and colmap.find_model(path) is not None,
         _colmap_observations,
-        lambda path: colmap.metric_model(colmap.read_model(_colmap_directory(path))),
+        lambda path: colmap.reconstruction_of(colmap.read_model(_colmap_directory(path))),
     ),
     Format(
         "COLMAP database",
@@ -67,7 +67,7 @@ FORMATS = (
         "initfree solve problem-16-22106-pre.txt.bz2 --output out",
         bal.is_bal,
         lambda path, asked: bal.read_observations(path),
-        bal.metric_model,
+        bal.reconstruction_of,
     ),
 )
 """in the order in which they are tried"""

@@ -10,10 +10,9 @@ import pycolmap
 from initfree.errors import InputError
 from initfree.io import colmap
 from initfree.io.formats import Asked, format_of
-from initfree.model import MetricModel
-from initfree.problem import IntrinsicsKind, Observations, Problem, build_problem
-
-Intrinsics = IntrinsicsKind
+from initfree.observations import Intrinsics, Observations
+from initfree.problem import Problem, build_problem
+from initfree.reconstruction import Reconstruction
 
 
 def load(
@@ -29,7 +28,7 @@ def load(
     Poses and points are not read.
     """
     if isinstance(source, pycolmap.Reconstruction):
-        observations = colmap.observations_of(source, "the model", intrinsics != "unknown")
+        observations = colmap.observations_of(source, "the model", intrinsics or "known")
         return build_problem(_of_images(observations, None if images is None else frozenset(images)), min_obs)
     return build_problem(load_observations(Path(source), intrinsics, images), min_obs)
 
@@ -40,7 +39,7 @@ def load_observations(path: Path, intrinsics: Intrinsics | None = None, images: 
     return _of_images(format_of(path).read(path, asked), asked.names)
 
 
-def load_model(path: str | Path) -> MetricModel:
+def load_model(path: str | Path) -> Reconstruction:
     """Poses and landmarks at a path, to evaluate against or to be evaluated."""
     path = Path(path)
     found = format_of(path)

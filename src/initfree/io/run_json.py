@@ -8,18 +8,17 @@ import sys
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from initfree.metrics import Metrics
-from initfree.result import Result
+if TYPE_CHECKING:
+    from initfree.result import Result
 
 _PACKAGES = ("initfree", "numpy", "scipy", "numba", "pycolmap")
 
 
-def describe(result: Result, seconds: float, metrics: dict[str, Metrics] | None = None) -> dict[str, Any]:
-    """The run as plain values. `metrics` by stage (before_upgrade, after_upgrade, after_adjustment) where a truth was
-    given."""
-    problem, metric = result.problem, result.upgraded
+def describe(result: "Result") -> dict[str, Any]:
+    """The run as plain values; `seconds` are those of its stages."""
+    problem, upgraded = result.problem, result.upgraded
     unit = problem.observations.image_unit[problem.images, 0]
     return {
         "input": problem.observations.source,
@@ -38,22 +37,24 @@ def describe(result: Result, seconds: float, metrics: dict[str, Metrics] | None 
         "stages": [asdict(stage) for stage in result.stages],
         "upgrade": {
             "method": (result.start_config or result.config).upgrade,
-            "singular_values": list(metric.singular_values),
-            "conditioning": metric.conditioning,
-            "positive_depths": metric.positive_depths,
-            "quadric_residual": metric.quadric_residual,
-            "anisotropy": metric.anisotropy,
+            "singular_values": list(upgraded.singular_values),
+            "conditioning": upgraded.conditioning,
+            "positive_depths": upgraded.positive_depths,
+            "quadric_residual": upgraded.quadric_residual,
+            "anisotropy": upgraded.anisotropy,
         },
         "intrinsics": {
+            "given": problem.observations.intrinsics,
             "known": problem.calibrated,
-            "focal_pixels": dict(zip(problem.names, (result.metric.focal * unit).tolist(), strict=True)),
-            "radial": dict(zip(problem.names, result.metric.radial.tolist(), strict=True)),
+            "focal_pixels": dict(zip(problem.names, (result.reconstruction.focal * unit).tolist(), strict=True)),
+            "radial": dict(zip(problem.names, result.reconstruction.radial.tolist(), strict=True)),
         },
-        "positive_depths": result.metric.positive_depths,
-        "certificate": asdict(result.certificate),
+        "positive_depths": result.reconstruction.positive_depths(problem.tracks),
+        "certificate": result.certificate.to_dict(),
         "notes": list(result.notes),
-        "metrics": None if metrics is None else {stage: m.to_dict() for stage, m in metrics.items()},
-        "seconds": seconds,
+        "truth": None,
+        "metrics": None,
+        "seconds": sum(stage.seconds for stage in result.stages),
         "peak_rss_mib": peak_rss_mib(),
     }
 

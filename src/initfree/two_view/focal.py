@@ -74,7 +74,7 @@ def _best(weight: Array, cost: Array, typical: float) -> float:
 def with_focals(problem: Problem, focal: Array) -> Problem:
     """The problem as if it were calibrated, with these focal lengths and no distortion."""
     scale = focal[problem.tracks.cam][:, None]
-    observations = replace(problem.observations, calibrated=True)
+    observations = replace(problem.observations, intrinsics="known")
     return replace(problem, observations=observations, m=problem.m / scale, unit=problem.unit * scale)
 
 

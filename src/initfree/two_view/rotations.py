@@ -1,15 +1,37 @@
-"""Relative rotations between cameras, for pOSE+rot: from the truth, or from two-view geometry."""
+"""Relative rotations between cameras, for formulations that use them: from the truth, or from two-view geometry."""
 
 import numpy as np
 
+from initfree.config import SolveConfig
 from initfree.errors import InputError
 from initfree.formulations.pose_rot import RelativeRotations
-from initfree.model import MetricModel
 from initfree.problem import Problem
+from initfree.reconstruction import Reconstruction
 from initfree.two_view.geometry import MIN_INLIERS, OnPair, TwoView, relative_rotations, two_view_geometries
 
 
-def rotations_from_truth(problem: Problem, truth: MetricModel) -> RelativeRotations:
+def rotations_for(
+    problem: Problem, config: SolveConfig, truth: Reconstruction | None = None, on_pair: OnPair | None = None
+) -> RelativeRotations:
+    """As the configuration asks: from the truth, which must then be given, or estimated. Never one for the other."""
+    check_calibrated(problem, config)
+    if config.rotations == "truth":
+        if truth is None:
+            raise InputError("rotations from the truth were asked for, but no truth was given")
+        return rotations_from_truth(problem, truth)
+    return rotations_of(problem, two_view_geometries(problem, config.seed, on_pair=on_pair))
+
+
+def check_calibrated(problem: Problem, config: SolveConfig) -> None:
+    """A formulation that uses relative rotations needs intrinsics."""
+    if not problem.calibrated:
+        raise InputError(
+            f"{config.formulation} uses relative rotations, which need known intrinsics; "
+            f"{problem.observations.source} has none"
+        )
+
+
+def rotations_from_truth(problem: Problem, truth: Reconstruction) -> RelativeRotations:
     """R_k R_l' of the truth for all covisible pairs, weighted by the landmarks they share."""
     index = {name: k for k, name in enumerate(truth.names)}
     missing = [name for name in problem.names if name not in index]
@@ -19,16 +41,6 @@ def rotations_from_truth(problem: Problem, truth: MetricModel) -> RelativeRotati
     shared = problem.tracks.covisibility
     k, l = np.nonzero(np.tril(shared, -1))
     return RelativeRotations(np.stack([k, l], axis=1), R[k] @ R[l].transpose(0, 2, 1), shared[k, l].astype(float))
-
-
-def estimate_rotations(problem: Problem, seed: int, on_pair: OnPair | None = None) -> RelativeRotations:
-    """Rotations of the essential matrices between each camera and those it shares most landmarks with.
-
-    Weights are inlier counts; pairs with fewer than twelve say nothing.
-    """
-    if not problem.calibrated:
-        raise InputError("estimated rotations need known intrinsics; this problem has none")
-    return rotations_of(problem, two_view_geometries(problem, seed, on_pair=on_pair))
 
 
 def rotations_of(problem: Problem, pairs: list[TwoView]) -> RelativeRotations:

@@ -1,27 +1,26 @@
 """Metric upgrade: the transform that turns a projective reconstruction into a metric one, one method a file."""
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
+from initfree.config import UpgradeName
 from initfree.upgrade.calibrated import calibrated
 from initfree.upgrade.linear import linear
 from initfree.upgrade.linear1997 import linear1997
-from initfree.upgrade.metric import Metric, Projective, metric_from_frame
+from initfree.upgrade.metric import Projective, Upgraded, metric_from_frame
 from initfree.upgrade.refined import refined
 from initfree.upgrade.selected import selected
 
-UpgradeName = Literal["none", "linear1997", "linear", "calibrated", "refined", "selected"]
 
-
-def none(scene: Projective) -> Metric:
+def none(scene: Projective) -> Upgraded:
     """No upgrade: read the projective cameras as if they were metric (the paper's "before metric upgrade")."""
     focal = np.ones(len(scene.P)) if scene.calibrated else None
     return metric_from_frame(scene, scene.P, scene.X, focal)
 
 
-_METHODS: dict[UpgradeName, Callable[[Projective], Metric]] = {
+_METHODS: dict[UpgradeName, Callable[[Projective], Upgraded]] = {
     "none": none,
     "linear1997": linear1997,
     "linear": linear,
@@ -32,9 +31,9 @@ _METHODS: dict[UpgradeName, Callable[[Projective], Metric]] = {
 assert set(_METHODS) == set(get_args(UpgradeName))
 
 
-def upgrade(name: UpgradeName, scene: Projective) -> Metric:
+def upgrade(name: UpgradeName, scene: Projective) -> Upgraded:
     """The metric reconstruction of a projective one."""
     return _METHODS[name](scene)
 
 
-__all__ = ["Metric", "Projective", "UpgradeName", "upgrade"]
+__all__ = ["Projective", "Upgraded", "upgrade"]

@@ -14,7 +14,7 @@ from initfree.upgrade.dual_quadric import (
     solve_dual_quadric,
     whitened,
 )
-from initfree.upgrade.metric import Metric, Projective, metric_from_quadric
+from initfree.upgrade.metric import Projective, Upgraded, metric_from_quadric
 from initfree.upgrade.refined import refine_quadric
 
 # ω_i ~ I, symmetric in the three axes.
@@ -27,7 +27,7 @@ _FOCALS = np.geomspace(0.3, 6.0, 60)
 """searched where unknown, in units of the largest observation: fields of view from 147 to 19 degrees"""
 
 
-def calibrated(scene: Projective) -> Metric:
+def calibrated(scene: Projective) -> Upgraded:
     """Known intrinsics: ω_i ~ I. Unknown: the shared focal length whose cameras come closest to that, then one each.
 
     A known focal length removes both defects of the linear forms: no degeneracy for cameras that look at one point.
@@ -48,13 +48,13 @@ def _best_focals(scene: Projective) -> list[float]:
     return [float(_FOCALS[k]) for k in sorted(minima, key=lambda k: misfits[k])[:_REFINED]]
 
 
-def _refined_from(scene: Projective, f: float) -> Metric:
+def _refined_from(scene: Projective, f: float) -> Upgraded:
     quadric = calibrated_quadric(scene.P / np.array([f, f, 1.0])[:, None])
     Q, focal = refine_quadric(scene.P, quadric.Q, np.full(len(scene.P), f))
     return metric_from_quadric(scene, Q, focal, quadric.singular_values)
 
 
-def _misfit(metric: Metric) -> float:
+def _misfit(metric: Upgraded) -> float:
     """Median dual-quadric residual, made worse by observations behind their cameras.
 
     The smallest singular value would not do: a focal length that makes all but a few cameras vanish scores zero.

@@ -14,7 +14,7 @@ from initfree.upgrade.dual_quadric import (
     solve_dual_quadric,
     whitened,
 )
-from initfree.upgrade.metric import Metric, Projective, metric_from_quadric
+from initfree.upgrade.metric import Projective, Upgraded, metric_from_quadric
 
 _CONSTRAINTS = np.stack(
     [
@@ -49,7 +49,7 @@ def linear_quadric(scene: Projective) -> DualQuadric:
     return DualQuadric(G @ quadric.Q, quadric.singular_values)
 
 
-def linear(scene: Projective) -> Metric:
+def linear(scene: Projective) -> Upgraded:
     """Six weighted constraints a camera; rank 3 enforced."""
     quadric = linear_quadric(scene)
     return metric_from_quadric(scene, quadric.Q, None, quadric.singular_values)

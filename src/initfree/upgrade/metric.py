@@ -1,10 +1,10 @@
 """From a projective frame and a homography to metric cameras, with cheirality."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from initfree.metrics import nearest_rotation
+from initfree.reconstruction import Reconstruction, nearest_rotation
 from initfree.tracks import Array, Tracks
 from initfree.upgrade.dual_quadric import homography
 
@@ -23,19 +23,10 @@ class Projective:
 
 
 @dataclass(frozen=True)
-class Metric:
-    """A metric reconstruction, up to a similarity, with the figures that tell how far to trust the upgrade."""
+class Upgraded:
+    """A metric reconstruction with the figures that tell how far to trust its upgrade."""
 
-    R: Array
-    """(cameras, 3, 3)"""
-    t: Array
-    """(cameras, 3)"""
-    focal: Array
-    """(cameras,) in normalised units; all 1 where the intrinsics are known and used"""
-    radial: Array
-    """(cameras, 2): k1, k2 of f π (1 + k1 |π|² + k2 |π|⁴); zero until an adjustment frees them"""
-    xyz: Array
-    """(landmarks, 3)"""
+    reconstruction: Reconstruction
     positive_depths: float
     """share of observations with the landmark in front of the camera"""
     singular_values: tuple[float, ...] = ()
@@ -53,7 +44,7 @@ class Metric:
         return self.singular_values[8] / max(self.singular_values[9], 1e-300)
 
 
-def metric_from_quadric(scene: Projective, Q: Array, focal: Array | None, singular_values: Array | None = None) -> Metric:
+def metric_from_quadric(scene: Projective, Q: Array, focal: Array | None, singular_values: Array | None = None) -> Upgraded:
     """Upgrade by H = [Q, n] with Ω* = QQ'; `focal` None reads the focal lengths off ω_i."""
     H = homography(Q)
     X: Array = np.linalg.solve(H, scene.X.T).T.astype(np.float64)
@@ -62,7 +53,7 @@ def metric_from_quadric(scene: Projective, Q: Array, focal: Array | None, singul
 
 def metric_from_frame(
     scene: Projective, P: Array, X: Array, focal: Array | None, singular_values: Array | None = None
-) -> Metric:
+) -> Upgraded:
     """Read P_i ~ K_i [R_i | t_i] off cameras that are metric up to noise.
 
     Each camera's scale and sign make its left 3x3 have determinant 1; the one sign that is left, the mirror image of the
@@ -88,17 +79,14 @@ def metric_from_frame(
     # Keeping t = p would let it hold at the world's origin, which the projective frame has put anywhere.
     middle = _median_seen(scene.tracks, xyz)
     t = calibrated[:, :, 3] / scale[:, None] + np.einsum("nij,nj->ni", M - R, middle)
-    depth = depths(scene.tracks, R, t, xyz)
+    found = Reconstruction(R, t, focal, np.zeros((len(P), 2)), xyz)
+    depth = found.depths(scene.tracks)
     positive, negative = float(np.mean(depth > 0.0)), float(np.mean(depth < 0.0))
     if negative > positive:
-        t, xyz, positive = -t, -xyz, negative
+        found, positive = replace(found, t=-t, xyz=-xyz), negative
     stretch = np.linalg.svd(calibrated[:, :, :3], compute_uv=False)
-    return Metric(
-        R,
-        t,
-        focal,
-        np.zeros((len(P), 2)),
-        xyz,
+    return Upgraded(
+        found,
         positive,
         () if singular_values is None else tuple(float(s) for s in singular_values),
         float(np.median(quadric_residuals(omega, K))),
@@ -111,12 +99,6 @@ def _median_seen(tracks: Tracks, xyz: Array) -> Array:
     order = np.argsort(tracks.cam, kind="stable")
     starts = np.cumsum(np.bincount(tracks.cam, minlength=tracks.cameras))[:-1]
     return np.array([np.median(seen, axis=0) for seen in np.split(xyz[tracks.landmark[order]], starts)])
-
-
-def depths(tracks: Tracks, R: Array, t: Array, xyz: Array) -> Array:
-    """Depth of every observation."""
-    landmark = xyz[tracks.landmark]
-    return np.einsum("nk,nk->n", R[tracks.cam, 2], landmark) + t[tracks.cam, 2]
 
 
 def quadric_residuals(omega: Array, K: Array) -> Array:

@@ -6,7 +6,7 @@ import numpy as np
 
 from initfree.tracks import Array
 from initfree.upgrade.linear import expected_focal, linear_quadric
-from initfree.upgrade.metric import Metric, Projective, metric_from_quadric
+from initfree.upgrade.metric import Projective, Upgraded, metric_from_quadric
 
 _SOFT_L1 = 0.1
 _PRIOR = 0.01
@@ -15,12 +15,12 @@ _TWICE = np.sqrt(np.array([1.0, 2.0, 2.0, 1.0, 2.0, 1.0]))
 _I, _J = np.triu_indices(3)
 
 
-def refined(scene: Projective) -> Metric:
+def refined(scene: Projective) -> Upgraded:
     """The linear Ω*, refined."""
     quadric = linear_quadric(scene)
     start = metric_from_quadric(scene, quadric.Q, None, quadric.singular_values)
     f0 = expected_focal(scene)
-    Q, focal = refine_quadric(scene.P, quadric.Q, np.clip(start.focal, f0 / 5.0, f0 * 5.0))
+    Q, focal = refine_quadric(scene.P, quadric.Q, np.clip(start.reconstruction.focal, f0 / 5.0, f0 * 5.0))
     return metric_from_quadric(scene, Q, focal, quadric.singular_values)
 
 

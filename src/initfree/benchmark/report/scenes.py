@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from initfree.benchmark.report.names import VIEWED, display
 from initfree.benchmark.report.selection import CONDITION
 from initfree.benchmark.report.sweep import Sweep
-from initfree.metrics import nearest_rotation
+from initfree.reconstruction import nearest_rotation
 from initfree.tracks import Array
 
 LANDMARKS = 300

@@ -1,4 +1,4 @@
-"""What the Euclidean stage moves, and which of it is free to move."""
+"""What the Euclidean stage may move, and where each number stands in its reduced system."""
 
 from dataclasses import dataclass, replace
 
@@ -6,57 +6,24 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from initfree.errors import InputError
-from initfree.tracks import Array, Index, Tracks
-from initfree.upgrade.metric import Metric, depths
+from initfree.reconstruction import Reconstruction
+from initfree.tracks import Array, Index
 
 _POSE = (0, 1, 2, 3, 4, 5)
 _FOCAL = 6
 _RADIAL = (7, 8)
 
 
-@dataclass(frozen=True)
-class MetricState:
-    """Metric cameras, with their intrinsics, and landmarks: x = R X + t seen at f π(x)(1 + k1 n + k2 n²)."""
-
-    R: Array
-    """(cameras, 3, 3)"""
-    t: Array
-    """(cameras, 3)"""
-    focal: Array
-    """(cameras,) in normalised units"""
-    radial: Array
-    """(cameras, 2): k1, k2, of the undistorted n = |π|²"""
-    xyz: Array
-    """(landmarks, 3)"""
-
-    @classmethod
-    def from_metric(cls, metric: Metric) -> "MetricState":
-        def own(values: Array) -> Array:
-            return np.array(values, dtype=np.float64, order="C")
-
-        return cls(own(metric.R), own(metric.t), own(metric.focal), own(metric.radial), own(metric.xyz))
-
-    def to_metric(self, metric: Metric, tracks: Tracks) -> Metric:
-        """The upgrade's own figures stay; the share of positive depths is this state's."""
-        positive = float(np.mean(depths(tracks, self.R, self.t, self.xyz) > 0.0))
-        return replace(
-            metric, R=self.R, t=self.t, focal=self.focal, radial=self.radial, xyz=self.xyz, positive_depths=positive
-        )
-
-    @property
-    def cameras(self) -> tuple[Array, Array, Array, Array]:
-        return self.R, self.t, self.focal, self.radial
-
-    def moved_cameras(self, step: Array) -> "MetricState":
-        """Retraction: R <- exp([ω]×) R, t <- exp([ω]×) t + τ, log f and k1, k2 by addition; step (cameras, 9)."""
-        turn = Rotation.from_rotvec(step[:, :3]).as_matrix()
-        return replace(
-            self,
-            R=turn @ self.R,
-            t=(turn @ self.t[:, :, None])[:, :, 0] + step[:, 3:6],
-            focal=self.focal * np.exp(np.clip(step[:, 6], -2.0, 2.0)),
-            radial=self.radial + step[:, 7:9],
-        )
+def retracted(cameras: Reconstruction, step: Array) -> Reconstruction:
+    """R <- exp([ω]×) R, t <- exp([ω]×) t + τ, log f and k1, k2 by addition; step (cameras, 9)."""
+    turn = Rotation.from_rotvec(step[:, :3]).as_matrix()
+    return replace(
+        cameras,
+        R=turn @ cameras.R,
+        t=(turn @ cameras.t[:, :, None])[:, :, 0] + step[:, 3:6],
+        focal=cameras.focal * np.exp(np.clip(step[:, 6], -2.0, 2.0)),
+        radial=cameras.radial + step[:, 7:9],
+    )
 
 
 @dataclass(frozen=True)
@@ -115,7 +82,7 @@ class Parameters:
         for place, slot in enumerate(self._intrinsic_slots, start=6):
             self.prior[self.column[:, place]] = sigma[slot] ** -2.0
 
-    def intrinsics(self, state: MetricState, reference: MetricState) -> Array:
+    def intrinsics(self, state: Reconstruction, reference: Reconstruction) -> Array:
         """(log f/f0, k1, k2) of the free ones, at their places in the reduced system; zero elsewhere."""
         values = np.column_stack([np.log(state.focal / reference.focal), state.radial])
         result = np.zeros(self.size)

@@ -1,0 +1,79 @@
+"""The library: the same functions as the commands, with the same names and defaults."""
+
+from pathlib import Path
+
+import pycolmap
+
+from initfree.auto.strategy import solve_auto
+from initfree.certificate import certify
+from initfree.config import SolveConfig, Strategy
+from initfree.errors import InputError
+from initfree.evaluation import Metrics, evaluate_models
+from initfree.io import colmap
+from initfree.io.load import load_model
+from initfree.parallel import blas_threads
+from initfree.pipeline import OnProgress, State, run_stages
+from initfree.problem import Problem
+from initfree.reconstruction import Reconstruction
+from initfree.result import Result
+
+Model = Result | Reconstruction | pycolmap.Reconstruction | str | Path
+"""whatever holds a reconstruction: in memory, or a path"""
+
+
+def solve(
+    problem: Problem,
+    config: SolveConfig | None = None,
+    strategy: Strategy = "auto",
+    *,
+    truth: Model | None = None,
+    on_progress: OnProgress | None = None,
+) -> Result:
+    """From observations to a metric reconstruction and a verdict.
+
+    `auto` tries several starts, the first as configured, until one is certified, and leaves out wrong matches at the end;
+    `single` runs the paper's pipeline once, exactly as configured. `truth` is looked at for rotations only, and only with
+    `rotations="truth"`.
+    """
+    config = SolveConfig() if config is None else config
+    if strategy not in ("auto", "single"):
+        raise InputError(f"strategy is {strategy!r}; expected one of auto, single")
+    model = None if truth is None else as_model(truth)
+    with blas_threads(problem.tracks.cameras):
+        if strategy == "auto":
+            return solve_auto(problem, config, truth=model, on_progress=on_progress)
+        return solve_single(problem, config, truth=model, on_progress=on_progress)
+
+
+def solve_single(
+    problem: Problem,
+    config: SolveConfig,
+    *,
+    truth: Reconstruction | None = None,
+    on_progress: OnProgress | None = None,
+) -> Result:
+    """The stages once, exactly as configured, and the verdict on what they led to."""
+    state = run_stages(State(problem, config, truth=truth, on_progress=on_progress))
+    assert state.before is not None
+    assert state.upgraded is not None
+    assert state.reconstruction is not None
+    certificate = certify(problem, state.reconstruction)
+    return Result(
+        problem, config, state.P, state.X, state.before, state.upgraded, state.reconstruction, certificate, state.reports
+    )
+
+
+def evaluate(estimate: Model, truth: Model) -> Metrics:
+    """The paper's metrics of a result, a model in memory or a model on disk; images match by name, landmarks by id."""
+    return evaluate_models(as_model(estimate), as_model(truth))
+
+
+def as_model(source: Model) -> Reconstruction:
+    """Poses and landmarks of any of the accepted kinds."""
+    if isinstance(source, Reconstruction):
+        return source
+    if isinstance(source, Result):
+        return source.reconstruction
+    if isinstance(source, pycolmap.Reconstruction):
+        return colmap.reconstruction_of(source)
+    return load_model(source)

@@ -1,0 +1,183 @@
+"""Which starts are tried, in the order in which they are worth their time.
+
+`ROUNDS` is the list: a round is a function from the search so far to starts, which run side by side. A round that has
+nothing to add returns none.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from initfree.auto.guesses import continued_guess, guessed_start
+from initfree.auto.start import Attempt, Deferred, Outcome, Start
+from initfree.certificate.baseline import Baselines, baselines
+from initfree.config import SolveConfig
+from initfree.formulations import make
+from initfree.formulations.pose_rot import RelativeRotations
+from initfree.pipeline import OnProgress, on_pairs
+from initfree.problem import Problem, restricted
+from initfree.reconstruction import Reconstruction
+from initfree.result import StageReport
+from initfree.two_view.geometry import MIN_MATCHES, TwoView, relative_rotations, two_view_geometries
+from initfree.two_view.rotations import rotations_for, rotations_of
+from initfree.two_view.voting import vote
+
+SEEDS = 4
+"""random starts, last of all"""
+TRIMMED = (0.15, 0.25)
+"""shares of the observations that stage 1 suspects, see `trimming.trim`"""
+SHORT = 100
+"""attempted steps a stage of a start may take: those that succeed need fewer"""
+CONTINUED_ALPHA = 0.002
+"""weight of the regulariser where a start goes on from another: the optimum of the surrogate itself may not be a
+reconstruction"""
+
+
+@dataclass
+class Search:
+    """What the rounds know: the problem, what was tried, and what several starts share, found when first asked for."""
+
+    problem: Problem
+    config: SolveConfig
+    truth: Reconstruction | None = None
+    on_progress: OnProgress | None = None
+    outcomes: list[Outcome] = field(default_factory=list)
+    reports: list[StageReport] = field(default_factory=list)
+    """of what serves several starts"""
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        return [outcome for outcome in self.outcomes if isinstance(outcome, Attempt)]
+
+    @cached_property
+    def moving(self) -> Baselines:
+        """Whether the observations need cameras that move at all."""
+        return baselines(self.problem)
+
+    @cached_property
+    def short(self) -> SolveConfig:
+        return replace(self.config, max_iterations=min(self.config.max_iterations, SHORT))
+
+    @cached_property
+    def pairs(self) -> list[TwoView]:
+        """Two-view geometries, estimated once."""
+        return two_view_geometries(self.problem, self.config.seed, on_pair=on_pairs(self.on_progress))
+
+    @cached_property
+    def rotations(self) -> RelativeRotations | None:
+        """Those that the configured formulation uses, if it does."""
+        if not make(self.config.formulation, self.config.alpha).uses_rotations:
+            return None
+        began = time.perf_counter()
+        if self.config.rotations == "estimated" and self.problem.calibrated:
+            rotations = rotations_of(self.problem, self.pairs)
+        else:
+            rotations = rotations_for(self.problem, self.config, self.truth)
+        self.reports.append(StageReport("rotations", time.perf_counter() - began, iterations=len(rotations.pairs)))
+        return rotations
+
+    @cached_property
+    def voted(self) -> NDArray[np.bool_] | None:
+        """Observations that survive the vote of two-view geometries; None where there is none, or too little survives."""
+        shared = np.tril(self.problem.tracks.covisibility, -1)
+        if not self.problem.calibrated or not (shared >= MIN_MATCHES).any():
+            return None
+        began = time.perf_counter()
+        keep = vote(self.problem.tracks, self.pairs)
+        self.reports.append(StageReport("two-view vote", time.perf_counter() - began, iterations=len(self.pairs)))
+        return None if restricted(self.problem, keep) is None else keep
+
+
+def guessed(search: Search) -> list[Start]:
+    """Unknown intrinsics: focal lengths guessed from pairs, and what calibrated images allow from there."""
+    if search.problem.calibrated:
+        return []
+    start = guessed_start(search.problem, search.short, on_pairs(search.on_progress))
+    return [] if start is None else [start]
+
+
+def guessed_continued(search: Search) -> list[Start]:
+    """On from there without the rotations."""
+    return [continued_guess(search.short, attempt.P) for attempt in search.attempts]
+
+
+def configured(search: Search) -> list[Start]:
+    """The pipeline as configured; put off where stage 1 looks like wrong matches."""
+    first = Start(search.config.init, search.short, rotations=search.rotations)
+    return [replace(first, deferrable=not search.moving.reasons)]
+
+
+def voted_with_rotations(search: Search) -> list[Start]:
+    """What the pairs agree on, held by their rotations.
+
+    No projective refinement: where few tracks join two parts, it bends them against each other.
+    """
+    rotations = None if search.voted is None else relative_rotations(search.pairs)
+    if rotations is None:
+        return []
+    config = replace(search.short, formulation="pose-rot", refine=False)
+    return [Start("vote with rotations", config, search.voted, rotations)]
+
+
+def voted(search: Search) -> list[Start]:
+    """The same refined, continued with less of the regulariser, and without rotations."""
+    if search.voted is None:
+        return []
+    starts = []
+    before = next((a for a in search.attempts if a.start.name == "vote with rotations"), None)
+    rotations = relative_rotations(search.pairs)
+    if rotations is not None:
+        config = replace(search.short, formulation="pose-rot")
+        starts.append(Start("vote with rotations, refined", config, search.voted, rotations))
+    if before is not None:
+        less = replace(search.short, alpha=CONTINUED_ALPHA)
+        starts.append(Start(f"vote, continued at alpha {CONTINUED_ALPHA}", less, search.voted, cameras=before.P))
+    return [*starts, Start("vote", search.short, search.voted)]
+
+
+def trimmed(search: Search) -> list[Start]:
+    """Wrong matches found by stage 1 itself."""
+    plain = replace(search.short, formulation="pose")
+    return [Start(f"trimmed by {share:.0%}", plain, trimmed=share) for share in TRIMMED]
+
+
+def outward(search: Search) -> list[Start]:
+    """Cameras that look away from the middle; and the configured start, if it was put off."""
+    put_off = [replace(o.start, deferrable=False) for o in search.outcomes if isinstance(o, Deferred)]
+    config = replace(search.short, init="spectral-outward")
+    return [*put_off, Start("spectral-outward", config, search.voted)]
+
+
+def continued(search: Search) -> list[Start]:
+    """On from the best so far, with less of the regulariser."""
+    if not search.attempts:
+        return []
+    best = min(search.attempts, key=lambda attempt: attempt.cost)
+    less = replace(search.short, alpha=CONTINUED_ALPHA)
+    return [Start(f"continued at alpha {CONTINUED_ALPHA}", less, cameras=best.P)]
+
+
+def random(search: Search) -> list[Start]:
+    """Random affine cameras."""
+    seeds = range(search.config.seed, search.config.seed + SEEDS)
+    return [
+        Start(f"normal-affine, seed {seed}", replace(search.short, init="normal-affine", seed=seed), search.voted)
+        for seed in seeds
+    ]
+
+
+ROUNDS: tuple[Callable[[Search], list[Start]], ...] = (
+    guessed,
+    guessed_continued,
+    configured,
+    voted_with_rotations,
+    voted,
+    trimmed,
+    outward,
+    continued,
+    random,
+)

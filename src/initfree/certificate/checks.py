@@ -1,0 +1,198 @@
+"""What is asked of the evidence, one question a function; `CHECKS` is the list.
+
+A check returns a `Finding`: its margin is negative where the check fails, and then the reason says why in plain words and
+`failing` which images do not agree with the others. A doubt is a failure that a second start settles: if it finds the same
+reconstruction, it is a property of the images and not of where the solver ended.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from initfree.certificate import thresholds as T
+from initfree.certificate.evidence import Evidence, significantly
+from initfree.tracks import Array
+
+_NAMED = 8
+"""images that a reason names"""
+_CERTAIN = 1.0
+"""margin of a check that has no scale: it holds, or it does not"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of one check."""
+
+    check: str
+    margin: float
+    """how far the figure is on the right side of its threshold; negative: the check fails"""
+    reason: str
+    """why it fails, or would"""
+    failing: tuple[str, ...] = ()
+    """images that do not agree with the others"""
+    doubt: bool = False
+    """whether the same reconstruction from a second start settles it"""
+
+    @property
+    def passed(self) -> bool:
+        return self.margin >= 0.0
+
+
+def enough_images(e: Evidence) -> Finding:
+    n = len(e.names)
+    margin = _CERTAIN if n >= T.MIN_IMAGES else -_CERTAIN
+    return Finding("enough images", margin, f"{n} images do not check each other; expected at least {T.MIN_IMAGES}")
+
+
+def baselines(e: Evidence) -> Finding:
+    """Whether the observations need cameras that move, to three places at least."""
+    reasons = e.baselines.reasons if len(e.names) >= T.MIN_IMAGES else []
+    return Finding("baselines", -_CERTAIN if reasons else _CERTAIN, "; ".join(reasons))
+
+
+def redundancy(e: Evidence) -> Finding:
+    margin = (e.equations - e.unknowns) / e.equations - T.MIN_REDUNDANCY
+    reason = f"{e.equations} equations for {e.unknowns} unknowns leave nothing to check the fit with"
+    return Finding("redundancy", margin if len(e.names) >= T.MIN_IMAGES else _CERTAIN, reason)
+
+
+def spread(e: Evidence) -> Finding:
+    k = int(np.argmin(e.by_camera.spread))
+    reason = f"the observations of image {e.names[k]!r} lie on a line or a spot"
+    return Finding("spread", e.by_camera.spread[k] / T.MIN_SPREAD - 1.0, reason)
+
+
+def noise(e: Evidence) -> Finding:
+    reason = f"even the better cameras miss their observations by {e.noise:.2g} px; expected at most {T.MAX_NOISE} px"
+    return Finding("noise", (T.MAX_NOISE - e.noise) / T.MAX_NOISE, reason)
+
+
+def share(e: Evidence) -> Finding:
+    reason = f"only {e.inlier_share:.0%} of the observations lie within {e.inlier_pixels:.2g} px in front of their camera"
+    return Finding("share", e.inlier_share - T.MIN_SHARE, reason)
+
+
+def purity(e: Evidence) -> Finding:
+    reason = f"only {e.purity:.0%} of the observations that come near fit within {e.radius:.2g} px"
+    return Finding("purity", e.purity - T.MIN_PURITY, reason)
+
+
+def _of_cameras(e: Evidence, check: str, value: Array, least: float | Array, unit: float, sentence: str) -> Finding:
+    """A figure that every camera must have: the worst one is named, all below are failing."""
+    above = (value - least) / unit
+    k, below = int(np.argmin(above)), above < 0.0
+    others = f" ({np.count_nonzero(below)} such images)" if np.count_nonzero(below) > 1 else ""
+    return Finding(check, float(above[k]), f"image {e.names[k]!r} {sentence.format(value[k])}{others}", _named(e, below))
+
+
+def camera_share(e: Evidence) -> Finding:
+    sentence = "fits only {:.0%} of its observations"
+    return _of_cameras(e, "share of every camera", e.by_camera.share, T.MIN_CAMERA_SHARE, 1.0, sentence)
+
+
+def camera_purity(e: Evidence) -> Finding:
+    least = significantly(T.MIN_CAMERA_PURITY, e.by_camera.near)
+    sentence = f"fits only {{:.0%}} of the observations that come near it within {e.radius:.2g} px"
+    return _of_cameras(e, "purity of every camera", e.by_camera.purity, least, 1.0, sentence)
+
+
+def camera_consensus(e: Evidence) -> Finding:
+    sentence = "is held by {:.0f} observations of landmarks that others agree on"
+    count = e.by_camera.consensus
+    return _of_cameras(e, "consensus of every camera", count, T.MIN_CONSENSUS, T.MIN_CONSENSUS, sentence)
+
+
+def camera_consensus_share(e: Evidence) -> Finding:
+    sentence = "has only {:.0%} of its observations on landmarks that others agree on"
+    shares = e.by_camera.consensus_share
+    return _of_cameras(e, "consensus share of every camera", shares, T.MIN_CONSENSUS_SHARE, 1.0, sentence)
+
+
+def joint(e: Evidence) -> Finding:
+    """Two parts that are right in themselves may be joined wrongly, or by too little."""
+    j = e.joint
+    few = [e.names[k] for k in np.flatnonzero(j.smaller)]
+    part = f"image {few[0]!r}" if len(few) == 1 else f"{len(few)} images ({few[0]}, ...)"
+    reason = f"about {j.joining:.0f} landmarks join {part} with the others, and {j.fitting:.0f} of them fit both"
+    margin = j.share - float(significantly(T.MIN_JOINT_SHARE, np.array(max(j.joining, 1.0))))
+    if j.fitting < T.MIN_CONSENSUS:
+        margin = min(margin, j.fitting / T.MIN_CONSENSUS - 1.0)
+    return Finding("weakest joint", margin, reason, _named(e, j.smaller) if margin < 0.0 else ())
+
+
+def parallax(e: Evidence) -> Finding:
+    reason = f"the median landmark has a parallax of {e.parallax:.2g} degrees; expected at least {T.MIN_PARALLAX}"
+    return Finding("parallax", e.parallax / T.MIN_PARALLAX - 1.0, reason)
+
+
+def focal_length(e: Evidence) -> Finding:
+    """Asked where focal lengths are unknown: see `focal.focal_rise`."""
+    reason = (
+        f"the images do not tell the focal length: one {T.LONGER_FOCAL - 1.0:.0%} longer fits as well, with other depths"
+    )
+    margin = _CERTAIN if e.focal_rise is None else e.focal_rise / T.SIGNIFICANT - 1.0
+    return Finding("focal length", margin, reason)
+
+
+def left_out(e: Evidence) -> Finding:
+    """Nothing may be left out where intrinsics are unknown: focal lengths found beside garbage may be garbage too."""
+    whole = len(e.names) + len(e.left_out)
+    most = T.MAX_LEFT_OUT if e.calibrated else 0.0
+    reason = (
+        f"only {len(e.names)} of {whole} images form one consistent reconstruction; left out: {listed(e.left_out)}"
+        f" ({e.left_out_because})"
+    )
+    return Finding("left out", most - len(e.left_out) / whole if e.left_out else _CERTAIN, reason)
+
+
+def even_cameras(e: Evidence) -> Finding:
+    """A camera clearly worse than the others: a doubt."""
+    expected = T.SAFE_CAMERA_PURITY if e.unevenness <= T.MAX_UNEVENNESS else T.CLEAR_CAMERA_PURITY
+    above = e.by_camera.purity - significantly(expected, e.by_camera.near)
+    k = int(np.argmin(above))
+    reason = (
+        f"image {e.names[k]!r} fits {e.by_camera.purity[k]:.0%} of the observations that come near it within "
+        f"{e.radius:.2g} px, clearly worse than the others, and no second start confirms it"
+    )
+    return Finding("even cameras", float(above[k]), reason, doubt=True)
+
+
+def systematic(e: Evidence) -> Finding:
+    """Errors of neighbours that agree: a doubt."""
+    reason = (
+        f"errors of neighbouring observations point the same way, by about {e.systematic:.2g} px: the reconstruction may "
+        "be bent, or a distortion is not in the model; no second start confirms it"
+    )
+    return Finding("coherent errors", T.MAX_SYSTEMATIC - e.systematic, reason, doubt=True)
+
+
+CHECKS: tuple[Callable[[Evidence], Finding], ...] = (
+    enough_images,
+    baselines,
+    redundancy,
+    spread,
+    noise,
+    share,
+    purity,
+    camera_share,
+    camera_purity,
+    camera_consensus,
+    camera_consensus_share,
+    joint,
+    parallax,
+    focal_length,
+    left_out,
+    even_cameras,
+    systematic,
+)
+
+
+def _named(e: Evidence, chosen: NDArray[np.bool_]) -> tuple[str, ...]:
+    return tuple(e.names[k] for k in np.flatnonzero(chosen))
+
+
+def listed(names: tuple[str, ...]) -> str:
+    """The first few of many names."""
+    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")

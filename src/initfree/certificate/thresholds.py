@@ -1,0 +1,55 @@
+"""All thresholds of the certificate, in one table, with what each rests on.
+
+Chosen on runs of the generated sets, thin pairs and real tracks with seeds that no figure of RESULTS.md uses;
+`benchmarks/certificate.py fit` derives them again.
+"""
+
+MIN_IMAGES = 3
+"""fewer do not check each other"""
+MIN_REDUNDANCY = 0.05
+"""share of equations beyond the unknowns: without any, a perfect fit says nothing"""
+MAX_NOISE = 1.75
+"""pixels: beyond it nothing tells a bent reconstruction from careless keypoints"""
+FITS_WELL = 3.5
+"""an observation fits well within this many times the noise,"""
+LEAST_RADIUS = 1.0
+"""pixels, at least,"""
+NEAR = 10.0
+"""and comes near within ten times that"""
+MIN_SHARE = 0.6
+"""observations within 4 px (or the radius, if larger) and in front of their camera; 20% may be wrong matches"""
+MIN_CAMERA_SHARE = 0.4
+"""the same of every camera"""
+MIN_PURITY = 0.84
+"""share of the observations that fit well among those that come near: wrong matches are far off, a bent reconstruction has
+errors of every size"""
+MIN_CAMERA_PURITY = 0.6
+"""the same of every camera, as far as its number of observations tells"""
+SAFE_CAMERA_PURITY = 0.8
+"""a camera significantly below it is doubtful"""
+CLEAR_CAMERA_PURITY = 0.9
+"""the same where the cameras are uneven:"""
+MAX_UNEVENNESS = 1.6
+"""largest median error of a camera over the lower quartile of all cameras'"""
+MIN_CONSENSUS = 6
+"""observations of a camera on landmarks that at least three observations fit: two always meet somewhere"""
+MIN_CONSENSUS_SHARE = 0.3
+"""the same as a share of the camera's observations"""
+MIN_JOINT_SHARE = 0.25
+"""share of what joins the two sides of any cut between images that fits both: less, and two parts are joined wrongly"""
+MIN_PARALLAX = 0.5
+"""degrees: median over landmarks of the widest angle between its rays"""
+MIN_SPREAD = 16.0
+"""pixels: deviation of a camera's observations along the direction in which they vary least"""
+MAX_SYSTEMATIC = 0.23
+"""pixels: a larger coherent part of the errors is doubtful"""
+MAX_LEFT_OUT = 0.04
+"""share of the images without which a reconstruction is still accepted (known intrinsics)"""
+MIN_BASELINE = 2.0
+"""pixels by which rotations (or homographies, where focal lengths are unknown) alone must miss the observations"""
+LONGER_FOCAL = 1.1
+"""factor by which another focal length must not fit as well"""
+SIGNIFICANT = 25.0
+"""squared standard deviations by which it must fit worse"""
+DEVIATIONS = 2.0
+"""standard deviations of a share of so many observations by which it may be below its least"""

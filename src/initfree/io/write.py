@@ -1,0 +1,25 @@
+"""What a solve leaves on disk: DIR/sparse/0 (a COLMAP model) and DIR/run.json, whole or not at all."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from initfree.io.export import to_colmap
+from initfree.io.run_json import describe, write_json
+from initfree.io.staged import staged_directory
+
+if TYPE_CHECKING:
+    from initfree.result import Result
+
+
+def write_result(result: "Result", output: Path, **report: Any) -> None:
+    """Write to `output`, which is made if need be. `report` adds to, or replaces, entries of run.json."""
+    with staged_directory(output) as staging:
+        write_into(result, staging, **report)
+
+
+def write_into(result: "Result", staging: Path, **report: Any) -> None:
+    """The files themselves, into a directory that exists."""
+    sparse = staging / "sparse" / "0"
+    sparse.mkdir(parents=True)
+    to_colmap(result.problem, result.reconstruction).write(str(sparse))
+    write_json(staging / "run.json", describe(result) | report)

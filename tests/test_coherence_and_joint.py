@@ -90,9 +90,8 @@ def test_two_parts_that_nothing_joins_are_found(seed: int, first: int):
     crossing = np.array([len(set(label[tracks.cam[a:b]])) > 1 for a, b in zip(tracks.ptr[:-1], tracks.ptr[1:], strict=True)])
     fits = ~(crossing[tracks.landmark] & (label[tracks.cam] == 0))
     joint = weakest_joint(tracks, fits, expected)
-    assert joint.fitting == pytest.approx(0.0, abs=1e-9)
-    # Two and two of four cameras are four pairs of a third.
-    assert joint.joining == pytest.approx(8 * 4 / 3)
+    assert joint.fitting == 0
+    assert joint.joining == 8
     np.testing.assert_array_equal(joint.smaller, label == 0)
 
 
@@ -103,11 +102,11 @@ def test_wrong_matches_leave_every_joint():
     assert weakest_joint(tracks, rng.random(tracks.observations) > 0.2, expected).share > 0.4
 
 
-@pytest.mark.parametrize("joining", [1, 2, 3])
+@pytest.mark.parametrize("joining", [1, 2, 5])
 def test_parts_that_few_landmarks_join_are_the_weakest_joint(joining: int):
     tracks, label = two_parts(np.random.default_rng(4), 7, 10, joining)
     joint = weakest_joint(tracks, np.ones(tracks.observations, dtype=bool), expected, MIN_CONSENSUS)
-    assert joint.fitting < MIN_CONSENSUS
+    assert joint.fitting == joining
     np.testing.assert_array_equal(joint.smaller, label == 0)
 
 

@@ -204,3 +204,20 @@ def test_draws_by_moved_observations_have_the_covariance_of_draws_from_the_facto
     spreads = [np.sqrt(np.mean(x**2, axis=1)) for x in (dense, moved)]
     np.testing.assert_allclose(*spreads, rtol=0.35)
     assert np.mean(spreads[0] / spreads[1]) == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.parametrize("longer", [1e3, 1e9])
+def test_a_part_out_of_all_proportion_drifts(longer: float):
+    """Half of the cameras and what they see, blown up about one of them: what joins both no longer tells the scale."""
+    scene, second = hinged(np.array([3.0, 3.0, 3.0]) * np.random.default_rng(5).uniform(-1.0, 1.0, size=(60, 3)))
+    state, tracks = truth(scene), scene.tracks
+    votes = np.bincount(tracks.landmark, weights=second[tracks.cam], minlength=tracks.landmarks)
+    blown = votes == np.diff(tracks.ptr)
+    across = (votes > 0) & ~blown
+    origin = scene.centres[-1]
+    centres = np.where(second[:, None], origin + longer * (scene.centres - origin), scene.centres)
+    xyz = np.where(blown[:, None], origin + longer * (state.xyz - origin), state.xyz)
+    t = -np.einsum("nij,nj->ni", state.R, centres)
+    fits = ~(across[tracks.landmark] & second[tracks.cam]) | (tracks.cam == len(second) - 1)
+    system = camera_system(tracks, noisy(scene, 0.5, 0), scene.unit, (state.R, t, *state.cameras[2:]), xyz, fits)
+    assert determination(system).drift > 0.05

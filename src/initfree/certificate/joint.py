@@ -11,63 +11,70 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from initfree.tracks import Array, Tracks
+from initfree.tracks import Array, Index, Tracks
 
 _UNFITTING = 0.01
 """weight of a shared landmark that does not fit both, so that the graph stays connected"""
-_NOTHING = 1e-9
-"""landmarks: sums of weights round"""
 
 
 @dataclass(frozen=True)
 class Joint:
-    """A cut of the images into two parts. A landmark that k cameras see joins each two of them with weight 1/(k - 1), so
-    that a single camera is joined to all others by one for each of its observations."""
+    """A cut of the images into two parts, and the landmarks that images of both see."""
 
     smaller: NDArray[np.bool_]
     """cameras of the smaller part"""
-    joining: float
+    joining: int
     """landmarks across the cut"""
-    fitting: float
-    """of these, on both sides"""
+    fitting: int
+    """of these, that fit an image on either side"""
 
     @property
     def share(self) -> float:
-        return self.fitting / max(self.joining, _NOTHING)
+        return self.fitting / max(self.joining, 1)
 
 
-def weakest_joint(tracks: Tracks, fits: NDArray[np.bool_], expected: Callable[[Array], Array], least: float = 0.0) -> Joint:
+def weakest_joint(tracks: Tracks, fits: NDArray[np.bool_], expected: Callable[[Array], Array], least: int = 0) -> Joint:
     """The cut that holds least: with fewer than `least` fitting landmarks, else with a share most below the expected.
 
-    Tried are the sweep cuts of the Fiedler vector of the graph of cameras, weighted by the landmarks that fit in both;
-    `expected` says which share of so many joining landmarks should fit.
+    Tried are the sweep cuts of the Fiedler vector of the graph of cameras, weighted by the landmarks that fit in both (one
+    that k cameras see joins each two of them with weight 1/(k - 1)); `expected` says which share of so many should fit.
     """
     length = np.diff(tracks.ptr)[tracks.landmark]
     weight = np.where(length > 1, 1.0 / np.maximum(length - 1, 1), 0.0) ** 0.5
-    shared, fitting = (_between(tracks.shared_by(weight * chosen)) for chosen in (np.ones_like(fits), fits))
-    graph = fitting + _UNFITTING * shared
+    shared, fitting = (tracks.shared_by(weight * chosen) for chosen in (np.ones_like(fits), fits))
+    order = _fiedler_order(fitting + _UNFITTING * shared)
+    place = np.empty(tracks.cameras, dtype=np.int64)
+    place[order] = np.arange(tracks.cameras)
+    joining, good = (_across(tracks, place, chosen) for chosen in (np.ones_like(fits), fits))
+    share = good / np.maximum(joining, 1)
+    # Cuts that nothing holds come first, the emptiest before others.
+    below = np.where(good < least, good - least - 1.0, share - expected(np.maximum(joining, 1).astype(np.float64)))
+    k = int(np.argmin(below))
+    smaller = np.zeros(tracks.cameras, dtype=bool)
+    smaller[order[: k + 1] if 2 * (k + 1) <= tracks.cameras else order[k + 1 :]] = True
+    return Joint(smaller, int(joining[k]), int(good[k]))
+
+
+def _fiedler_order(graph: Array) -> Index:
+    """Cameras sorted by the Fiedler vector of the graph's normalised Laplacian: its weak cuts are cuts of this order."""
+    graph = graph.copy()
+    np.fill_diagonal(graph, 0.0)
     degree = graph.sum(axis=0)
     scale = np.where(degree > 0.0, degree, 1.0) ** -0.5
     laplacian = np.diag(degree * scale**2) - scale[:, None] * graph * scale
     _, vectors = eigh(laplacian, subset_by_index=(0, 1))
-    order = np.argsort(vectors[:, 1] * scale, kind="stable")
-    joining, good = (_across(counts[np.ix_(order, order)]) for counts in (shared, fitting))
-    share = good / np.maximum(joining, _NOTHING)
-    # Cuts that nothing holds come first, the emptiest before others.
-    below = np.where(good < least - _NOTHING, good - least - 1.0, share - expected(np.maximum(joining, _NOTHING)))
-    k = int(np.argmin(below))
-    smaller = np.zeros(tracks.cameras, dtype=bool)
-    smaller[order[: k + 1] if 2 * (k + 1) <= tracks.cameras else order[k + 1 :]] = True
-    return Joint(smaller, float(joining[k]), float(good[k]))
+    return np.argsort(vectors[:, 1] * scale, kind="stable")
 
 
-def _between(counts: Array) -> Array:
-    counts = counts.copy()
-    np.fill_diagonal(counts, 0.0)
-    return counts
+def _across(tracks: Tracks, place: Index, chosen: NDArray[np.bool_]) -> Index:
+    """Landmarks with a chosen observation among the first k cameras and one among the others, k = 1 ... cameras - 1.
 
-
-def _across(counts: Array) -> Array:
-    """Sums over the blocks that join the first k cameras with the others, k = 1 ... cameras - 1."""
-    within = np.diagonal(counts.cumsum(axis=0).cumsum(axis=1))
-    return (np.cumsum(counts.sum(axis=1)) - within)[:-1]
+    Each is across all cuts between the first and the last place that it has.
+    """
+    where, landmark = place[tracks.cam[chosen]], tracks.landmark[chosen]
+    first, last = np.full(tracks.landmarks, tracks.cameras), np.zeros(tracks.landmarks, dtype=np.int64)
+    np.minimum.at(first, landmark, where)
+    np.maximum.at(last, landmark, where)
+    some = first < last
+    ends = np.bincount(first[some], minlength=tracks.cameras) - np.bincount(last[some], minlength=tracks.cameras)
+    return np.cumsum(ends)[:-1]

@@ -36,6 +36,7 @@ DENSE = 3000
 """unknowns of the cameras (500 poses) up to which their system is inverted as a dense matrix"""
 _LEAST_STIFFNESS = 1e-13
 """of a number's diagonal entry: what rounding leaves of a direction that nothing holds; it keeps the system definite"""
+_STIFFER = (0.0, 1e-12, 1e-10, 1e-8, 1e-6)
 _COLUMNS = 120
 """right-hand sides of a sparse factorisation at a time"""
 _potrf, _potri, _potrs = get_lapack_funcs(("potrf", "potri", "potrs"), dtype=np.float64)
@@ -152,11 +153,20 @@ class CameraSystem:
 
     @cached_property
     def factor(self) -> Array:
-        """Cholesky factor of S + level GG', whose inverse is S⁺ + GG'/level."""
+        """Cholesky factor of S + level GG', whose inverse is S⁺ + GG'/level.
+
+        Where rounding leaves no definite matrix, something is held by nothing (or is out of all proportion), and a little
+        more stiffness makes its deviation large and finite.
+        """
         held = self.dense + self._level * (self.gauge @ self.gauge.T)
-        factor, info = _potrf(held.T, lower=1, clean=0, overwrite_a=1)
-        if info != 0:
-            raise np.linalg.LinAlgError("the reduced camera system is not positive definite")
+        diagonal = np.diagonal(held).copy()
+        for stiffness in _STIFFER:
+            held.flat[:: self.size + 1] = diagonal * (1.0 + stiffness)
+            factor, info = _potrf(held.T, lower=1, clean=0)
+            if info == 0:
+                break
+        else:
+            raise np.linalg.LinAlgError("the reduced camera system has negative or undefined stiffness")
         return factor
 
     @cached_property

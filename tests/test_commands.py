@@ -131,8 +131,8 @@ def test_bad_inputs(tmp_path, model, capsys):
     assert "does not exist" in fails(capsys, "solve", tmp_path / "missing", *solve)
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert "holds no model" in fails(capsys, "solve", empty, *solve)
-    assert "holds no model" in fails(capsys, "solve", write(tmp_path / "notes.md", "hello"), *solve)
+    assert "holds nothing that can be read" in fails(capsys, "solve", empty, *solve)
+    assert "is of no format that can be read" in fails(capsys, "solve", write(tmp_path / "notes.md", "hello"), *solve)
     broken = tmp_path / "broken"
     for name in ("cameras.txt", "images.txt", "points3D.txt"):
         write(broken / name, "hello world\n")

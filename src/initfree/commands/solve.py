@@ -14,6 +14,7 @@ from initfree.config import SolveConfig, Strategy
 from initfree.errors import InputError
 from initfree.evaluation import Metrics, evaluate_models
 from initfree.io.colmap import find_model
+from initfree.io.export import check_images
 from initfree.io.load import image_names, load, load_model
 from initfree.io.staged import staged_directory
 from initfree.io.write import write_into
@@ -40,6 +41,7 @@ def solve(
     min_obs: int = 3,
     intrinsics: Intrinsics | None = None,
     image_list: Path | None = None,
+    images: Path | None = None,
     truth: Path | None = None,
 ) -> int:
     """Reconstruct cameras and landmarks from image observations alone.
@@ -56,11 +58,14 @@ def solve(
         intrinsics: Whether the input's intrinsics are used as they are, refined, or found anew; by default what the input
             says of them. Those of a BAL file are never used.
         image_list: File with the names of the images to use, one a line; by default all.
+        images: Directory of the images, for the points' colours.
         truth: Model to evaluate against, and to take rotations from with --rotations truth.
     """
     began = time.perf_counter()
     console = Console(stderr=True, highlight=False, markup=False)
     problem = load(input, min_obs, intrinsics, None if image_list is None else image_names(image_list))
+    if images is not None:
+        check_images(problem, images)
     model = None if truth is None else load_model(truth)
     if config.rotations == "truth" and model is None:
         raise InputError("--rotations truth takes rotations from a model; give it with --truth MODEL")
@@ -74,6 +79,7 @@ def solve(
         write_into(
             result,
             staging,
+            images,
             truth=None if truth is None else str(truth),
             metrics=None if metrics is None else {stage: m.to_dict() for stage, m in metrics.items()},
             seconds=time.perf_counter() - began,

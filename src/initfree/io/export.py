@@ -1,39 +1,104 @@
 """A metric reconstruction as a COLMAP model."""
 
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pycolmap
+from numpy.typing import NDArray
 
+from initfree.errors import InputError
+from initfree.io.points import Points, points_to_write
+from initfree.io.quiet import quiet
+from initfree.io.world import upright
+from initfree.observations import Observations
 from initfree.problem import Problem
 from initfree.recalibration import found_camera
 from initfree.reconstruction import Reconstruction
+from initfree.tracks import Index
+
+UNKNOWN_COLOUR = (128, 128, 128)
+"""of a point where neither the input nor images tell: black ones are not seen"""
 
 
-def to_colmap(problem: Problem, reconstruction: Reconstruction) -> pycolmap.Reconstruction:
-    """Solved images with all their keypoints, landmarks with the observations that were used, ids as in the input.
+@dataclass(frozen=True)
+class Exported:
+    """A model, and what it has in it."""
+
+    model: pycolmap.Reconstruction
+    points: Points
+
+    def figures(self) -> dict[str, Any]:
+        """For run.json."""
+        return {
+            "images": self.model.num_reg_images(),
+            "points": self.model.num_points3D(),
+            "observations": self.model.compute_num_observations(),
+            "mean_reprojection_error": self.model.compute_mean_reprojection_error(),
+            "outlier_observations_left_out": self.points.outliers,
+            "points_left_out": self.points.left_out,
+            "points_of_two_observations_brought_back": self.points.brought_back,
+            "unit": "arbitrary: observations do not tell the scale; the cameras extend over 10 units, y points down",
+        }
+
+
+def to_colmap(problem: Problem, reconstruction: Reconstruction, images: Path | None = None) -> pycolmap.Reconstruction:
+    """See `export`."""
+    return export(problem, reconstruction, images).model
+
+
+def export(problem: Problem, reconstruction: Reconstruction, images: Path | None = None) -> Exported:
+    """Solved images with all their keypoints, landmarks with the observations that fit, ids as in the input.
 
     Where intrinsics were unknown, cameras are COLMAP's RADIAL with the focal length and distortion found, the median over
-    their images, and the principal point in the middle.
+    their images, and the principal point in the middle. Colours are the input's, or those of the images in the directory
+    `images`. Axes and scale are those of `world.upright`.
     """
-    o, tracks = problem.observations, problem.tracks
+    o = problem.observations
     model = pycolmap.Reconstruction()
-    images = [o.images[k] for k in problem.images]
-    for camera_id in sorted({image.camera_id for image in images}):
-        camera = o.cameras[camera_id]
-        if not problem.calibrated:
-            camera = found_camera(problem, reconstruction.focal, reconstruction.radial, camera_id)
+    solved = [o.images[k] for k in problem.images]
+    for camera_id in sorted({image.camera_id for image in solved}):
+        camera = (
+            o.cameras[camera_id]
+            if problem.calibrated
+            else found_camera(problem, reconstruction.focal, reconstruction.radial, camera_id)
+        )
         model.add_camera_with_trivial_rig(camera)
-    for k, image in enumerate(images):
+    for k, image in enumerate(solved):
         pose = pycolmap.Rigid3d(pycolmap.Rotation3d(reconstruction.R[k]), reconstruction.t[k])
         model.add_image_with_trivial_frame(
             pycolmap.Image(name=image.name, keypoints=image.keypoints, camera_id=image.camera_id, image_id=image.image_id),
             pose,
         )
-    image_ids = np.array([image.image_id for image in images])[tracks.cam]
-    finite = np.isfinite(reconstruction.xyz).all(axis=1)
-    for j in np.flatnonzero(finite):
-        span = range(tracks.ptr[j], tracks.ptr[j + 1])
-        elements = [pycolmap.TrackElement(int(image_ids[a]), int(problem.keypoint[a])) for a in span]
-        point = pycolmap.Point3D(xyz=reconstruction.xyz[j], track=pycolmap.Track(elements))
-        model.add_point3D_with_id(int(problem.landmark_ids[j]), point)
+    points = points_to_write(problem, reconstruction)
+    image_ids = np.array([image.image_id for image in solved])[points.camera].tolist()
+    keypoints, ptr, colours = points.keypoint.tolist(), points.ptr.tolist(), _colours(o, points.ids)
+    for j, landmark_id in enumerate(points.ids.tolist()):
+        elements = [pycolmap.TrackElement(image_ids[a], keypoints[a]) for a in range(ptr[j], ptr[j + 1])]
+        point = pycolmap.Point3D(xyz=points.xyz[j], track=pycolmap.Track(elements), color=colours[j])
+        model.add_point3D_with_id(landmark_id, point)
+    upright(model)
     model.update_point_3d_errors()
-    return model
+    if images is not None:
+        check_images(problem, images)
+        with quiet():
+            model.extract_colors_for_all_images(str(images))
+    return Exported(model, points)
+
+
+def check_images(problem: Problem, images: Path) -> None:
+    """That the directory has the images, or some of them: said before a solve, not after it."""
+    if not images.is_dir():
+        raise InputError(f"images {images} is no directory; expected one with the images that the input names")
+    if not any((images / name).is_file() for name in problem.names):
+        raise InputError(f"images {images} has none of the input's images; expected {problem.names[0]!r} and so on in it")
+
+
+def _colours(o: Observations, ids: Index) -> NDArray[np.uint8]:
+    """The input's colour of each landmark."""
+    colours = np.full((len(ids), 3), UNKNOWN_COLOUR, dtype=np.uint8)
+    if o.colour is not None and len(ids):
+        known, first = np.unique(o.landmark_id, return_index=True)
+        colours[:] = o.colour[first[np.searchsorted(known, ids)]]
+    return colours

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from initfree.io.export import to_colmap
+from initfree.io.export import export
 from initfree.io.run_json import describe, write_json
 from initfree.io.staged import staged_directory
 
@@ -17,9 +17,10 @@ def write_result(result: "Result", output: Path, **report: Any) -> None:
         write_into(result, staging, **report)
 
 
-def write_into(result: "Result", staging: Path, **report: Any) -> None:
-    """The files themselves, into a directory that exists."""
+def write_into(result: "Result", staging: Path, images: Path | None = None, **report: Any) -> None:
+    """The files themselves, into a directory that exists; colours from the directory `images`."""
     sparse = staging / "sparse" / "0"
     sparse.mkdir(parents=True)
-    to_colmap(result.problem, result.reconstruction).write(str(sparse))
-    write_json(staging / "run.json", describe(result) | report)
+    exported = export(result.problem, result.reconstruction, images)
+    exported.model.write(str(sparse))
+    write_json(staging / "run.json", describe(result) | {"model": exported.figures()} | report)

@@ -5,8 +5,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from synthetic import random_tracks, ring
 
+from initfree.engine import factorisation as choice
 from initfree.engine import threads
 from initfree.engine.camera_pairs import CameraPairs, row_work
+from initfree.engine.dissection import Part, dissect
+from initfree.engine.factorisation import DenseFactorisation
+from initfree.engine.sparse_cholesky import SparseFactorisation
 from initfree.engine.threads import alone, run, set_threads
 from initfree.errors import InputError
 from initfree.euclidean.adjustment import EuclideanAdjustment
@@ -15,6 +19,7 @@ from initfree.euclidean.triangulation import triangulate
 from initfree.formulations import make
 from initfree.reconstruction import Reconstruction
 from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection
+from initfree.tracks import Tracks
 from initfree.varpro import VariableProjection
 
 
@@ -113,4 +118,95 @@ def test_steps_of_all_stages_do_not_depend_on_the_number_of_threads():
         found.append([value for trial in trials for value in (trial.cost, trial.predicted, trial.step)])
         assert np.isfinite(found[-1]).all()
     assert found[0] == found[1] == found[2]
-    assert_allclose(found[0][0], found[1][0])
+
+
+# --- factorisations ----------------------------------------------------------------------------------------------------
+
+
+def grid_tracks(rows: int, columns: int, *, parts: int = 1) -> Tracks:
+    """Cameras on a grid in a random order, every landmark seen by a square of four; `parts` grids that share nothing."""
+    order = np.random.default_rng(0).permutation(parts * rows * columns)
+    corners = np.arange(parts * rows * columns).reshape(parts, rows, columns)
+    squares = np.stack([corners[:, r : rows - 1 + r, c : columns - 1 + c] for r in (0, 1) for c in (0, 1)], axis=-1)
+    cam = np.sort(order[squares.reshape(-1, 4)], axis=1)
+    return Tracks(cam.reshape(-1), np.arange(0, cam.size + 1, 4), parts * rows * columns)
+
+
+def complete_tracks(cameras: int) -> Tracks:
+    return Tracks(np.arange(cameras), np.array([0, cameras]), cameras)
+
+
+GRAPHS = {
+    "street": grid_tracks(60, 2),
+    "survey": grid_tracks(12, 12),
+    "two parts": grid_tracks(6, 8, parts=2),
+    "everybody sees everybody": complete_tracks(40),
+    "nobody sees anybody": Tracks(np.arange(30), np.arange(31), 30),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_dissection_takes_every_camera_once_and_no_pair_crosses_its_parts(name: str):
+    tracks = GRAPHS[name]
+    shared = tracks.covisible
+    seen = []
+
+    def visit(part: Part) -> np.ndarray:
+        inside = [visit(child) for child in part.inside]
+        for k, one in enumerate(inside):
+            for other in inside[:k]:
+                assert shared[one][:, other].nnz == 0
+        seen.append(part.vertices)
+        return np.concatenate([part.vertices, *inside])
+
+    graph = shared.astype(np.float64)
+    graph.setdiag(0.0)
+    graph.eliminate_zeros()
+    visit(dissect(graph))
+    assert_array_equal(np.sort(np.concatenate(seen)), np.arange(tracks.cameras))
+    if name in ("street", "survey", "two parts"):
+        assert len(seen) > 3
+
+
+@pytest.mark.parametrize("intrinsics", ["none", "own", "shared", "some shared"])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_sparse_factorisation_is_the_dense_one(name: str, intrinsics: str):
+    tracks, rng = GRAPHS[name], np.random.default_rng(1)
+    n, pairs = tracks.cameras, CameraPairs.covisible(tracks)
+    groups = {"own": np.arange(n), "shared": np.zeros(n, dtype=np.int64), "some shared": np.arange(n) // 5}.get(intrinsics)
+    column = 6 * np.arange(n)[:, None] + np.arange(6)
+    if groups is not None:
+        column = np.concatenate([column, 6 * n + 2 * groups[:, None] + np.arange(2)], axis=1)
+    size, width = int(column.max()) + 1, column.shape[1]
+    blocks = rng.normal(size=(len(pairs), width, width))
+    blocks[pairs.diagonal] += blocks[pairs.diagonal].transpose(0, 2, 1)
+    H = np.zeros((size, size))
+    for i, k, block in zip(pairs.row, pairs.column, blocks, strict=True):
+        np.add.at(H, np.ix_(column[i], column[k]), block)
+        if i != k:
+            np.add.at(H, np.ix_(column[k], column[i]), block.T)
+    shift = np.abs(H).sum(axis=1) + rng.uniform(1.0, 2.0, size)
+    b = rng.normal(size=size)
+    expected = np.linalg.solve(H + np.diag(shift), b)
+    for factor in (SparseFactorisation(pairs, column, size), DenseFactorisation(pairs, column, size)):
+        for _ in range(2):
+            assert factor.factorise(blocks, shift)
+            assert_allclose(factor.solve(b), expected, rtol=1e-9, atol=1e-12)
+        assert not factor.factorise(blocks, -1.0)
+
+
+def test_large_systems_that_are_sparse_are_factorised_so_and_steps_stay_the_same(monkeypatch: pytest.MonkeyPatch):
+    tracks, rng = grid_tracks(10, 10), np.random.default_rng(2)
+    m, P = rng.uniform(-1.0, 1.0, size=(tracks.observations, 2)), rng.normal(size=(100, 3, 4))
+    weight = np.ones(tracks.observations)
+    steps = []
+    for least in (10**9, 0):
+        monkeypatch.setattr(choice, "_SPARSE", least)
+        stage = VariableProjection(tracks, m, make("pose", 0.1), P, weight=weight)
+        stage.linearise()
+        trial = stage.attempt(1e-2)
+        assert trial is not None
+        steps.append(trial.P - P)
+    pairs = CameraPairs.covisible(tracks)
+    assert isinstance(choice.factorisation(pairs, np.arange(1200).reshape(-1, 12), 1200), SparseFactorisation)
+    assert_allclose(steps[1], steps[0], rtol=1e-7, atol=1e-9)

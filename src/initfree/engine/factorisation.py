@@ -7,8 +7,13 @@ from scipy.linalg import get_lapack_funcs
 
 from initfree.engine.blocks import scatter
 from initfree.engine.camera_pairs import CameraPairs
+from initfree.engine.sparse_cholesky import SparseFactorisation
 from initfree.tracks import Array, Index
 
+_SPARSE = 1000
+"""Rows from which on a dissection pays for itself"""
+_WORTHWHILE = 0.3
+"""Share of the dense factorisation's multiply-adds below which many small matrices are faster than one"""
 _potrf, _potrs = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
 
 
@@ -46,4 +51,8 @@ class DenseFactorisation:
 
 def factorisation(pairs: CameraPairs, column: Index, size: int) -> Factorisation:
     """For slot s of camera k in row column[k, s] of `size`; cameras may share rows (intrinsics)."""
+    if size >= _SPARSE:
+        sparse = SparseFactorisation(pairs, column, size)
+        if sparse.flops < _WORTHWHILE * size**3 / 3.0:
+            return sparse
     return DenseFactorisation(pairs, column, size)

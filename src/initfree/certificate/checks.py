@@ -17,6 +17,8 @@ from initfree.tracks import Array
 
 _NAMED = 8
 """images that a reason names"""
+_MANY_TWINS = 0.3
+"""share of landmarks with a twin that is worth a word"""
 _CERTAIN = 1.0
 """margin of a check that has no scale: it holds, or it does not"""
 
@@ -113,13 +115,61 @@ def camera_consensus_share(e: Evidence) -> Finding:
 def joint(e: Evidence) -> Finding:
     """Two parts that are right in themselves may be joined wrongly, or by too little."""
     j = e.joint
-    few = [e.names[k] for k in np.flatnonzero(j.smaller)]
-    part = f"image {few[0]!r}" if len(few) == 1 else f"{len(few)} images ({few[0]}, ...)"
-    reason = f"about {j.joining:.0f} landmarks join {part} with the others, and {j.fitting:.0f} of them fit both"
+    reason = f"{j.joining} landmarks join {_part(e, j.smaller)} with the others, and {j.fitting} of them fit both"
     margin = j.share - float(significantly(T.MIN_JOINT_SHARE, np.array(max(j.joining, 1.0))))
     if j.fitting < T.MIN_CONSENSUS:
         margin = min(margin, j.fitting / T.MIN_CONSENSUS - 1.0)
     return Finding("weakest joint", margin, reason, _named(e, j.smaller) if margin < 0.0 else ())
+
+
+def even_joints(e: Evidence) -> Finding:
+    """A cut that holds much less than the rest: parts of two scales, say; a doubt."""
+    j = e.joint
+    expected = T.MIN_RELATIVE_JOINT_SHARE * e.inlier_share**2
+    reason = (
+        f"{j.fitting} of the {j.joining} landmarks that join {_part(e, j.smaller)} with the others fit both, where "
+        f"{e.inlier_share:.0%} of all observations fit, and no second start confirms it"
+    )
+    margin = j.share - float(significantly(expected, np.array(max(j.joining, 1))))
+    return Finding("even joints", margin, reason, doubt=True)
+
+
+def determined(e: Evidence) -> Finding:
+    """Reconstructions that the noise could as well have led to must not be far from this one."""
+    if e.closer is None:
+        return Finding("determined", _CERTAIN, "")
+    d = e.closer.determination
+    auc = min(d.rotation_auc20, d.translation_auc20)
+    margin = min((auc - T.MIN_EXPECTED_AUC20) / 100.0, T.MAX_DRIFT - d.drift)
+    return Finding("determined", margin, f"not determined: {d.weakest.sentence(e.names)}" if margin < 0.0 else "")
+
+
+def certain_cameras(e: Evidence) -> Finding:
+    """A camera that few observations hold, or badly placed ones; asked where the others are determined."""
+    if e.closer is None or not determined(e).passed:
+        return Finding("certain cameras", _CERTAIN, "")
+    u = e.closer.determination.deviations
+    above = np.minimum(1.0 - u.rotation / T.MAX_CAMERA_TURN, 1.0 - u.centre / T.MAX_CAMERA_SHIFT)
+    k = int(np.argmin(above))
+    reason = (
+        f"image {e.names[k]!r} is held by little: the standard deviation of its rotation is {u.rotation[k]:.2g} degrees, "
+        f"that of its place {u.centre[k]:.2g} of the scene's extent"
+    )
+    return Finding("certain cameras", float(above[k]), reason, _named(e, above < 0.0))
+
+
+def not_doubled(e: Evidence) -> Finding:
+    """Equal parts of the scene may have been taken for one."""
+    if e.closer is None:
+        return Finding("not doubled", _CERTAIN, "")
+    d = e.closer.duplication
+    reason = (
+        f"{_part(e, d.smaller)} and the others look at the same places from the same sides, but share only "
+        f"{d.sharing:.0%} of what they should: parts that look alike may have been taken for one"
+    )
+    if d.twins > _MANY_TWINS:
+        reason += f" ({d.twins:.0%} of the landmarks that only one of the groups sees are there twice)"
+    return Finding("not doubled", d.sharing - T.MIN_SHARING, reason)
 
 
 def parallax(e: Evidence) -> Finding:
@@ -182,11 +232,20 @@ CHECKS: tuple[Callable[[Evidence], Finding], ...] = (
     camera_consensus_share,
     joint,
     parallax,
+    determined,
+    certain_cameras,
+    not_doubled,
     focal_length,
     left_out,
     even_cameras,
+    even_joints,
     systematic,
 )
+
+
+def _part(e: Evidence, group: NDArray[np.bool_]) -> str:
+    few = _named(e, group)
+    return f"image {few[0]!r}" if len(few) == 1 else f"{len(few)} images ({few[0] if few else ''}, ...)"
 
 
 def _named(e: Evidence, chosen: NDArray[np.bool_]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from initfree.certificate.baseline import Baselines, baselines
+from initfree.certificate.closer import CloserLook
 from initfree.certificate.coherence import coherence
 from initfree.certificate.joint import Joint, weakest_joint
 from initfree.certificate.thresholds import (
@@ -84,6 +85,8 @@ class Evidence:
     baselines: Baselines
     focal_rise: float | None = None
     """squared standard deviations by which focal lengths a tenth longer fit worse; None where known, or not asked"""
+    closer: CloserLook | None = None
+    """what is asked only where nothing else stands against the reconstruction"""
     confirmed: bool = False
     """whether a second start found the same reconstruction"""
     left_out: tuple[str, ...] = ()
@@ -108,18 +111,23 @@ class Evidence:
     def figures(self) -> dict[str, Any]:
         """All numbers, of cameras the worst, as run.json has them."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in ("names", "by_camera", "joint", "baselines", "left_out_because"):
+        for name in ("names", "by_camera", "joint", "baselines", "left_out_because", "closer"):
             del plain[name]
-        return plain | {
-            "worst_camera": self.worst_camera,
-            "worst_share": float(self.by_camera.share.min()),
-            "worst_purity": float(self.by_camera.purity.min()),
-            "worst_consensus": int(self.by_camera.consensus.min()),
-            "unevenness": self.unevenness,
-            "joint_share": self.joint.share,
-            "turning": self.baselines.turning,
-            "spread": float(self.by_camera.spread.min()),
-        }
+        closer = {} if self.closer is None else self.closer.figures()
+        return (
+            plain
+            | closer
+            | {
+                "worst_camera": self.worst_camera,
+                "worst_share": float(self.by_camera.share.min()),
+                "worst_purity": float(self.by_camera.purity.min()),
+                "worst_consensus": int(self.by_camera.consensus.min()),
+                "unevenness": self.unevenness,
+                "joint_share": self.joint.share,
+                "turning": self.baselines.turning,
+                "spread": float(self.by_camera.spread.min()),
+            }
+        )
 
 
 def gather(problem: Problem, reconstruction: Reconstruction, moving: Baselines | None = None) -> Evidence:

@@ -15,7 +15,7 @@ from scipy.linalg import solve_triangular
 from scipy.sparse.linalg import LinearOperator, eigsh
 from scipy.spatial.transform import Rotation
 
-from initfree.certificate.uncertainty import DENSE, CameraSystem
+from initfree.certificate.uncertainty import DENSE, CameraSystem, Uncertainty
 from initfree.evaluation import auc, global_rotation, rotation_errors, translation_errors
 from initfree.tracks import Array
 
@@ -80,6 +80,11 @@ class Determination:
     """share of the extent: root mean square over cameras by which centres move"""
     system: CameraSystem
     noise: float
+
+    @cached_property
+    def deviations(self) -> Uncertainty:
+        """Of every camera, with at least the least noise."""
+        return self.system.uncertainty(self.noise)
 
     @cached_property
     def weakest(self) -> WeakestMode:

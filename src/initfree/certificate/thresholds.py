@@ -37,6 +37,20 @@ MIN_CONSENSUS_SHARE = 0.3
 """the same as a share of the camera's observations"""
 MIN_JOINT_SHARE = 0.25
 """share of what joins the two sides of any cut between images that fits both: less, and two parts are joined wrongly"""
+MIN_RELATIVE_JOINT_SHARE = 0.6
+"""the same over the square of the share of all observations that fit: wrong matches are spread over all cuts alike"""
+MIN_EXPECTED_AUC20 = 92.0
+"""percent, of rotations and of translations, that all but one of 24 reconstructions drawn from the covariance have against
+this one: 96 and more on sets that are determined, thin ones with 1 px of noise among them; 90 is what a right one has"""
+MAX_DRIFT = 0.05
+"""share of the scene's extent by which such a one moves the cameras, root mean square: 0.01 and less on the same sets"""
+MAX_CAMERA_TURN = 5.0
+"""degrees: standard deviation of a camera's rotation"""
+MAX_CAMERA_SHIFT = 0.1
+"""share of the scene's extent: standard deviation of a camera's centre"""
+MIN_SHARING = 0.45
+"""share of what images of two groups that stand among each other should both see that they do, over the same within a group:
+0.32 and less where equal parts were taken for one, 0.59 and more in right reconstructions"""
 MIN_PARALLAX = 0.5
 """degrees: median over landmarks of the widest angle between its rays"""
 MIN_SPREAD = 16.0

@@ -207,9 +207,13 @@ class CameraSystem:
 
     def covariances(self) -> Array:
         """(cameras, slots, slots): the cameras' own blocks of S⁺ σ²."""
+        return self.noise**2 * self._own_blocks
+
+    @cached_property
+    def _own_blocks(self) -> Array:
         column = self.parameters.column
         if self.size <= DENSE:
-            return self.noise**2 * self.inverse[column[:, :, None], column[:, None, :]]
+            return self.inverse[column[:, :, None], column[:, None, :]]
         width = column.shape[1]
         result = np.empty((len(column), width, width))
         for some in np.array_split(np.arange(len(column)), -(-column.size // _COLUMNS)):
@@ -217,15 +221,16 @@ class CameraSystem:
             unit[column[some].ravel(), np.arange(unit.shape[1])] = 1.0
             found = self.solve(unit).reshape(self.size, len(some), width)
             result[some] = found[column[some], np.arange(len(some))[:, None], :]
-        return self.noise**2 * result
+        return result
 
-    def uncertainty(self) -> Uncertainty:
-        """Of every camera."""
-        variance = np.maximum(np.einsum("nss->ns", self.covariances()), 0.0)
+    def uncertainty(self, noise: float | None = None) -> Uncertainty:
+        """Of every camera; with the noise that the residuals show, or another."""
+        noise = self.noise if noise is None else noise
+        variance = noise**2 * np.maximum(np.einsum("nss->ns", self._own_blocks), 0.0)
         slots = self.parameters.slots
         focal = variance[:, slots.index(6)] if 6 in slots else np.zeros(len(variance))
         rotation, centre = variance[:, :3].sum(axis=1) ** 0.5, variance[:, 3:6].sum(axis=1) ** 0.5
-        return Uncertainty(np.degrees(rotation), centre, focal**0.5, self.noise, self.extent)
+        return Uncertainty(np.degrees(rotation), centre, focal**0.5, noise, self.extent)
 
     def landmark_covariances(self, which: Index) -> Array:
         """(which, 3, 3) in shares of the extent squared, for landmarks with at least two observations that count.

@@ -8,6 +8,7 @@ from typing import Any
 
 from initfree.certificate.baseline import Baselines
 from initfree.certificate.checks import CHECKS, Finding, listed
+from initfree.certificate.closer import look_closer
 from initfree.certificate.evidence import Evidence, gather
 from initfree.certificate.focal import focal_rise
 from initfree.problem import Problem
@@ -42,9 +43,11 @@ class Certificate:
 def certify(problem: Problem, reconstruction: Reconstruction, moving: Baselines | None = None) -> Certificate:
     """The verdict on a reconstruction; `moving` are the problem's baselines, where they are known already.
 
-    What costs an adjustment is asked only where nothing else stands against the reconstruction.
+    What costs more is asked only where nothing else stands against the reconstruction.
     """
     certificate = judge(gather(problem, reconstruction, moving))
+    if certificate.accepted or certificate.doubtful:
+        certificate = judge(replace(certificate.evidence, closer=look_closer(problem, reconstruction)))
     if not problem.calibrated and (certificate.accepted or certificate.doubtful):
         certificate = judge(replace(certificate.evidence, focal_rise=focal_rise(problem, reconstruction)))
     return certificate

@@ -1,0 +1,42 @@
+"""What is asked of a reconstruction that looks right: how certain it is, whether it is determined, whether it is doubled."""
+
+from dataclasses import dataclass
+
+from initfree.certificate.modes import Determination, determination
+from initfree.certificate.twins import Duplication, duplication
+from initfree.certificate.uncertainty import Uncertainty, camera_system
+from initfree.euclidean import FreeIntrinsics
+from initfree.euclidean.residuals import consensus
+from initfree.problem import Problem
+from initfree.reconstruction import Reconstruction
+
+
+@dataclass(frozen=True)
+class CloserLook:
+    """Figures that need the reduced camera system, or all landmarks in all images."""
+
+    uncertainty: Uncertainty
+    determination: Determination
+    duplication: Duplication
+
+    def figures(self) -> dict[str, float]:
+        """As run.json has them; deviations of the worst camera."""
+        u, d = self.uncertainty, self.determination
+        return {
+            "rotation_deviation": float(u.rotation.max()),
+            "centre_deviation": float(u.centre.max()),
+            "focal_deviation": float(u.focal.max()),
+            "expected_rotation_auc20": d.rotation_auc20,
+            "expected_translation_auc20": d.translation_auc20,
+            "drift": d.drift,
+            "sharing": self.duplication.sharing,
+            "twins": self.duplication.twins,
+        }
+
+
+def look_closer(problem: Problem, reconstruction: Reconstruction) -> CloserLook:
+    """Over the observations that agree."""
+    tracks, counts = problem.tracks, consensus(problem, reconstruction)
+    given = tracks, problem.m, problem.unit, reconstruction.cameras, reconstruction.xyz, counts
+    system = camera_system(*given, free=FreeIntrinsics.unless(problem.calibrated), groups=problem.camera_ids)
+    return CloserLook(system.uncertainty(), determination(system), duplication(*given))

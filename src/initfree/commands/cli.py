@@ -106,6 +106,12 @@ def _run(place: str, prog: str, arguments: list[str]) -> int:
         return tyro.cli(function, prog=prog, args=arguments)
     except InputError as error:
         return _fail(str(error))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.filename is None:
+            raise
+        return _fail(f"{error.filename}: {error.strerror}")
     except ImportError as error:
         told = missing_extra(error, prog)
         if told is None:

@@ -6,6 +6,9 @@ are ours, and an observation (u, v) becomes (u, -v).
 
 import bz2
 import gzip
+import math
+import warnings
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +24,10 @@ from initfree.tracks import Array, Index
 _TURN = np.diag([1.0, -1.0, -1.0])
 _PARAMETERS = 9
 _MOST = 2**31
+_HEAD = 4096
+"""bytes that hold the three counts"""
+_LONGEST_NUMBER = 64
+"""bytes of a number with the blanks behind it, on average, at most"""
 _FARTHEST = 1e6
 """pixels: beyond, a coordinate is no observation but a broken number"""
 
@@ -46,34 +53,32 @@ def read_bal(path: Path) -> BalFile:
     """Parse and check; every complaint names what was found."""
     opener = {".bz2": bz2.open, ".gz": gzip.open}.get(path.suffix, open)
     try:
-        with opener(path, "rt") as stream:
-            words = stream.read().split()
-        values = np.array(words, dtype=np.float64)
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+        with opener(path, "rb") as stream:
+            head = stream.read(_HEAD)
+            m, n, k = _counts(path, head)
+            expected = 3 + 4 * k + _PARAMETERS * m + 3 * n
+            # No more than the counts allow: a small compressed file can hold any number of gigabytes.
+            text = head + stream.read(max(0, expected * _LONGEST_NUMBER - len(head)))
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
-    except ValueError as error:
-        raise InputError(f"{path} is not a BAL file: {error}; expected numbers only") from error
-    if len(values) < 3 or not np.isfinite(values[:3]).all() or (values[:3] < 0).any():
-        raise InputError(f"{path} is not a BAL file: expected to begin with three counts (cameras, points, observations)")
-    if (values[:3] != np.floor(values[:3])).any() or (values[:3] > _MOST).any():
-        raise InputError(f"{path} begins with {' '.join(words[:3])}; expected three whole numbers")
-    m, n, k = values[:3].astype(int)
-    expected = 3 + 4 * k + _PARAMETERS * m + 3 * n
+    values = _numbers(path, text)
     if len(values) != expected:
         raise InputError(
             f"{path}: {m} cameras, {n} points and {k} observations take {expected} numbers; found {len(values)}"
         )
-    bad = np.flatnonzero(~np.isfinite(values))
-    if len(bad):
-        raise InputError(f"{path}: number {bad[0] + 1} is {words[bad[0]]!r}; expected a finite number")
     observations = values[3 : 3 + 4 * k].reshape(k, 4)
-    if (observations[:, :2] != np.floor(observations[:, :2])).any():
+    names = observations[:, :2]
+    if (names != np.floor(names)).any():
         raise InputError(f"{path}: an observation names a camera or point by a fraction; expected whole numbers")
+    if ((names < 0) | (names >= (m, n))).any():
+        bad = np.flatnonzero(((names < 0) | (names >= (m, n))).any(axis=1))[0]
+        raise InputError(
+            f"{path}: observation {bad} names camera {names[bad, 0]:g} and point {names[bad, 1]:g}, outside 0..{m - 1}, "
+            f"0..{n - 1}"
+        )
     if (np.abs(observations[:, 2:]) > _FARTHEST).any():
         raise InputError(f"{path}: an observation lies {np.abs(observations[:, 2:]).max():g} pixels from the centre")
     camera, landmark = observations[:, 0].astype(np.int64), observations[:, 1].astype(np.int64)
-    if k and (camera.min() < 0 or camera.max() >= m or landmark.min() < 0 or landmark.max() >= n):
-        raise InputError(f"{path}: an observation names a camera or point outside 0..{m - 1}, 0..{n - 1}")
     rest = values[3 + 4 * k :]
     return BalFile(
         camera,
@@ -82,6 +87,47 @@ def read_bal(path: Path) -> BalFile:
         rest[: _PARAMETERS * m].reshape(m, _PARAMETERS),
         rest[_PARAMETERS * m :].reshape(n, 3),
     )
+
+
+def _counts(path: Path, head: bytes) -> tuple[int, int, int]:
+    """Cameras, points and observations, with which a BAL file begins."""
+    words = head.split()[:3]
+    try:
+        counts = np.array(words, dtype=np.float64)
+    except ValueError:
+        counts = np.full(len(words), np.nan)
+    told = b" ".join(words)[:60].decode(errors="backslashreplace")
+    if len(counts) < 3 or not np.isfinite(counts).all() or (counts < 0).any():
+        raise InputError(
+            f"{path} is not a BAL file: it begins with {told!r}; expected to begin with three counts (cameras, points, "
+            "observations), numbers only"
+        )
+    if (counts != np.floor(counts)).any() or (counts > _MOST).any():
+        raise InputError(f"{path} begins with {told}; expected three whole numbers")
+    m, n, k = counts.astype(int).tolist()
+    return m, n, k
+
+
+def _numbers(path: Path, text: bytes) -> Array:
+    """All numbers of the file; the first word that is none is named."""
+    try:
+        with warnings.catch_warnings():
+            # NumPy is fast and stops at a word that is no number, with a warning.
+            warnings.simplefilter("error", DeprecationWarning)
+            values = np.fromstring(text.decode("ascii"), sep=" ")
+        if np.isfinite(values).all():
+            return values
+    except (ValueError, DeprecationWarning):
+        pass
+    for number, word in enumerate(text.split(), 1):
+        try:
+            finite = math.isfinite(float(word))
+        except ValueError:
+            finite = False
+        if not finite:
+            told = word[:40].decode(errors="backslashreplace")
+            raise InputError(f"{path}: number {number} is {told!r}; expected finite numbers only")
+    raise InputError(f"{path} is not a BAL file; expected numbers only")
 
 
 def _name(camera: int) -> str:

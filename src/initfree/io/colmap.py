@@ -7,63 +7,32 @@ import pycolmap
 from numpy.typing import NDArray
 
 from initfree.errors import InputError
+from initfree.io.colmap_files import FILES, check_files, check_model, why
 from initfree.observations import Image, Intrinsics, Observations, observe
 from initfree.reconstruction import Reconstruction
 from initfree.tracks import Index
 
 _NO_POINT = np.iinfo(np.uint64).max
-_FILES = ("cameras", "images", "points3D")
-_SMALLEST_RECORD = {"cameras": 24, "images": 73, "points3D": 51}
-"""bytes of an entry in a binary file, at least"""
 
 
 def find_model(path: Path) -> Path | None:
     """The model's directory at `path`, `path/sparse` or `path/sparse/0`; None where there is none."""
     for candidate in (path, path / "sparse", path / "sparse" / "0"):
         for suffix in (".bin", ".txt"):
-            if all((candidate / f"{name}{suffix}").is_file() for name in _FILES):
+            if all((candidate / f"{name}{suffix}").is_file() for name in FILES):
                 return candidate
     return None
 
 
 def read_model(directory: Path) -> pycolmap.Reconstruction:
     """The model, or an error that says where it is broken."""
-    _check_binary_sizes(directory)
+    check_files(directory)
     try:
-        return pycolmap.Reconstruction(str(directory))
+        model = pycolmap.Reconstruction(str(directory))
     except (ValueError, IndexError, RuntimeError, MemoryError, OverflowError) as error:
-        reason = _first_bad_number(directory) or str(error).strip().split("\n")[0] or type(error).__name__
-        raise InputError(f"{directory} cannot be read as a COLMAP model: {reason}") from error
-
-
-def _check_binary_sizes(directory: Path) -> None:
-    """A file that announces more entries than its bytes can hold: reading it would end in a crash, or never."""
-    for name, smallest in _SMALLEST_RECORD.items():
-        file = directory / f"{name}.bin"
-        if not file.is_file():
-            continue
-        size = file.stat().st_size
-        with file.open("rb") as stream:
-            head = stream.read(8)
-        count = int.from_bytes(head, "little") if len(head) == 8 else None
-        if count is None or size < 8 + count * smallest:
-            announced = "an unreadable count" if count is None else f"{count} entries"
-            raise InputError(f"{file} announces {announced} but has {size} bytes; expected a whole COLMAP file")
-
-
-def _first_bad_number(directory: Path) -> str | None:
-    """Text readers stop at "nan" without naming it; look for it so that the user need not."""
-    for name in _FILES:
-        file = directory / f"{name}.txt"
-        if not file.is_file() or (directory / f"{name}.bin").is_file():
-            continue
-        for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
-            if line.startswith("#"):
-                continue
-            for word in line.split():
-                if word.lower().lstrip("+-") in {"nan", "inf", "infinity"}:
-                    return f"{file.name}, line {number}, has {word!r}; expected a finite number"
-    return None
+        raise InputError(f"{directory} cannot be read as a COLMAP model: {why(directory, error)}") from error
+    check_model(model, str(directory))
+    return model
 
 
 def read_observations(directory: Path, intrinsics: Intrinsics) -> Observations:

@@ -1,0 +1,96 @@
+"""Files damaged in the ways in which files are damaged: cut, overwritten, with numbers that nobody expects."""
+
+import bz2
+import gzip
+import random
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+from models import to_bal, to_reconstruction
+from synthetic import ring
+from test_database import write as write_database
+
+_INTEGERS = (0, 1, 2, 7, 255, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**33, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
+_FLOATS = (float("nan"), float("inf"), float("-inf"), 1e300, -1e300, 1e308, 1e-320, 0.0, -0.0, -1.0, 1e18)
+_WORDS = (
+    b"nan", b"inf", b"-inf", b"1e300", b"-1", b"0", b"1e308", b"1e400", b"99999999999999999999", b"4294967296", b"0.5",
+    b"x", b"", b"\xff\xfe", b"\xc3\xa9", b"#", b"\n", b"\0", b"SIMPLE_PINHOLE", b"FOV", b"2147483648", b"-1e-300",
+)  # fmt: skip
+
+
+def _cut(data: bytes, at: int, rng: random.Random) -> bytes:
+    return data[:at]
+
+
+def _byte(data: bytes, at: int, rng: random.Random) -> bytes:
+    return data[:at] + bytes([rng.randrange(256)]) + data[at + 1 :]
+
+
+def _integer(data: bytes, at: int, rng: random.Random) -> bytes:
+    at, width = at - at % 4, rng.choice((4, 8))
+    return data[:at] + rng.choice(_INTEGERS).to_bytes(8, "little")[:width] + data[at + width :]
+
+
+def _float(data: bytes, at: int, rng: random.Random) -> bytes:
+    at -= at % 4
+    return data[:at] + struct.pack("<d", rng.choice(_FLOATS)) + data[at + 8 :]
+
+
+def _word(data: bytes, at: int, rng: random.Random) -> bytes:
+    """A word of a text, or what stands between two blanks of a binary file."""
+    end = data.find(b" ", at)
+    start = data.rfind(b" ", 0, at) + 1
+    return data[:start] + rng.choice(_WORDS) + (data[end:] if end >= 0 else b"")
+
+
+def _line(data: bytes, at: int, rng: random.Random) -> bytes:
+    """A line twice, or not at all."""
+    start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at) + 1
+    end = end or len(data)
+    return data[:start] + data[start:end] * rng.choice((0, 2)) + data[end:]
+
+
+def _slice(data: bytes, at: int, rng: random.Random) -> bytes:
+    end = at + rng.randrange(1, 64)
+    return data[:at] + data[at:end] * rng.choice((0, 2, 3)) + data[end:]
+
+
+_KINDS: tuple[Callable[[bytes, int, random.Random], bytes], ...] = (_cut, _byte, _integer, _float, _word, _line, _slice)
+
+
+def mutate(data: bytes, rng: random.Random) -> bytes:
+    """One to three damages, more often near the beginning, where the counts are."""
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        reach = rng.choice((min(64, len(data)), len(data)))
+        data = rng.choice(_KINDS)(data, rng.randrange(max(1, reach)), rng)
+    return data
+
+
+def inputs(directory: Path) -> dict[str, Path]:
+    """A small, sound input for every reader, by name."""
+    scene = ring(cameras=6, landmarks=60, min_observations=3)
+    found = {}
+    for name in ("binary", "text"):
+        found[f"colmap-{name}"] = place = directory / name
+        place.mkdir(parents=True)
+        getattr(to_reconstruction(scene), f"write_{name}")(str(place))
+    found["database.db"] = write_database(directory / "database.db", scene)
+    bal = to_bal(scene).encode()
+    for suffix, pack in ((".txt", bytes), (".gz", gzip.compress), (".bz2", bz2.compress)):
+        found[f"bal{suffix}"] = place = directory / f"bal{suffix}"
+        place.write_bytes(pack(bal))
+    return found
+
+
+def write_mutated(source: Path, target: Path, rng: random.Random) -> None:
+    """A copy of an input, a file or a directory of files, with one of its files damaged."""
+    if source.is_file():
+        target.write_bytes(mutate(source.read_bytes(), rng))
+        return
+    target.mkdir()
+    files = sorted(source.iterdir())
+    chosen = rng.choice(files)
+    for file in files:
+        data = file.read_bytes()
+        (target / file.name).write_bytes(mutate(data, rng) if file == chosen else data)

@@ -75,7 +75,7 @@ def inputs(directory: Path) -> dict[str, Path]:
         found[f"colmap-{name}"] = place = directory / name
         place.mkdir(parents=True)
         getattr(to_reconstruction(scene), f"write_{name}")(str(place))
-    found["database.db"] = write_database(directory / "database.db", scene)
+    found["database.db"] = write_database(directory / "database.db", ring(cameras=6, landmarks=150, min_observations=3))
     bal = to_bal(scene).encode()
     for suffix, pack in ((".txt", bytes), (".gz", gzip.compress), (".bz2", bz2.compress)):
         found[f"bal{suffix}"] = place = directory / f"bal{suffix}"

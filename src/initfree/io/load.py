@@ -1,6 +1,6 @@
 """One way in: whatever the path holds, a `Problem`; and, apart from it, the truth."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,10 @@ from initfree.io.formats import Asked, format_of
 from initfree.observations import Intrinsics, Observations
 from initfree.problem import Problem, build_problem
 from initfree.reconstruction import Reconstruction
+from initfree.tracks import Array
+
+_LARGEST = 1e15
+"""of a coordinate of a camera or a point, in whatever unit"""
 
 
 def load(
@@ -45,7 +49,19 @@ def load_model(path: str | Path) -> Reconstruction:
     found = format_of(path)
     if found.model is None:
         raise InputError(f"{path} is a {found.name}, which has observations but no poses; expected a reconstruction")
-    return found.model(path)
+    model = found.model(path)
+    _check_size(path, "pose of image", model.names, np.concatenate([model.R.reshape(-1, 9), model.t], axis=1))
+    _check_size(path, "position of point", model.ids.tolist(), model.xyz)
+    return model
+
+
+def _check_size(path: Path, what: str, names: Sequence[object], values: Array) -> None:
+    """Numbers that can be computed with: beyond, squares and products of them overflow."""
+    bad = np.flatnonzero(~(np.abs(values) <= _LARGEST).all(axis=1))
+    if len(bad):
+        row = values[bad[0]]
+        worst = row[~(np.abs(row) <= _LARGEST)][0]
+        raise InputError(f"{path}: the {what} {names[bad[0]]!s} has {worst:g}; expected numbers up to {_LARGEST:g}")
 
 
 def image_names(path: Path) -> list[str]:

@@ -27,10 +27,16 @@ LEAST_SYSTEMATIC = 0.05
 """pixels: errors that free intrinsics take away; less is of no use to anyone"""
 LEAST_SHARE = 0.015
 """of the cost: models of real lenses and keypoints are not better than that"""
-PRINCIPAL_POINT_SHARE = 0.02
+PRINCIPAL_POINT_SHARE = 0.1
 """the same for a principal point, which turns a camera with it"""
-ALIKE = Deviations(focal=0.01, principal_point=0.03, distortion=0.03)
+SPLIT_SHARE = 0.2
+"""the same for one camera an image where the given ones are equal"""
+ATTRIBUTED = 1.1
+"""times what other principal points and distortion lower the cost by: what a focal length that is off must"""
+ALIKE = Deviations(focal=0.01, principal_point=0.03, distortion=0.03, aspect=1e-4)
 """how much cameras of one make differ"""
+_ALIKE_ROUNDS = 2
+"""the first still counts the noise of each camera's own numbers as a difference between cameras"""
 QUICK = LMConfig(max_iterations=15, tolerance=1e-4)
 """for fits that only decide"""
 _SAME = 0.995
@@ -63,7 +69,7 @@ class Sight:
     tracks: Tracks
     keypoints: Array
     given: tuple[pycolmap.Camera, ...]
-    """by image: what intrinsics are weakly held about"""
+    """by image: what intrinsics are weakly held about; empty where that is the beginning of each fit"""
 
     @classmethod
     def of(cls, problem: Problem) -> "Sight":
@@ -81,7 +87,7 @@ class Sight:
     ) -> IntrinsicsAdjustment:
         """Adjusted on the observations `used`, by default with weak priors about the given cameras."""
         weight = used.astype(np.float64)
-        if prior is None:
+        if prior is None and self.given:
             _, first = np.unique(view.lenses.lens, return_index=True)
             given = replace(view.lenses, cameras=tuple(self.given[k] for k in first))
             prior = view.lenses.prior(WEAK, given.values)
@@ -94,8 +100,11 @@ class Sight:
 
     def settled(self, stage: IntrinsicsAdjustment, used: Chosen) -> IntrinsicsAdjustment:
         """Adjusted to the end, three or more cameras of one model and size held about their median (`Lenses.alike`)."""
-        lenses = stage.view.lenses
-        return self.fit(stage.view, used, prior=lenses.alike(ALIKE) if len(lenses.cameras) >= 3 else None)
+        if len(stage.view.lenses.cameras) < 3:
+            return self.fit(stage.view, used)
+        for _ in range(_ALIKE_ROUNDS):
+            stage = self.fit(stage.view, used, prior=stage.view.lenses.alike(ALIKE))
+        return stage
 
 
 def free_where_it_pays(
@@ -121,10 +130,51 @@ def free_where_it_pays(
     if np.mean(again == agreeing) < _SAME:
         agreeing = again
         free = sight.fit(free.view, agreeing, QUICK)
-    if not pays(sight.fit(given, agreeing, QUICK), free, agreeing, LEAST_SHARE):
+    fixed = sight.fit(given, agreeing, QUICK)
+    if not pays(fixed, free, agreeing, LEAST_SHARE):
         return None
-    free = _freer(sight, free, agreeing, ids, principal_point is False)
+    attributed = _attributed(sight, fixed, free, agreeing)
+    if attributed is None:
+        return None
+    free = _freer(sight, attributed, agreeing, ids, principal_point is False)
     return recalibrated(problem, reconstruction, sight.settled(free, agreeing), "refined")
+
+
+def _attributed(
+    sight: Sight, fixed: IntrinsicsAdjustment, free: IntrinsicsAdjustment, used: Chosen
+) -> IntrinsicsAdjustment | None:
+    """`free` if another focal length explains clearly more than any principal point and distortion with the given one.
+
+    Otherwise that with the given focal length, if the distortion that its model has explains as much as any; else None:
+    what is wrong is not in the model, and a focal length would bend to it. (A lens with k1 = -0.2 given as a pinhole, moved
+    straight ahead: a focal length 35% longer explains as much as the distortion.)
+    """
+    lenses = fixed.view.lenses
+    cameras = tuple(_with_distortion(camera) for camera in lenses.cameras)
+    moving = tuple((*c.principal_point_idxs(), *c.extra_params_idxs()) for c in cameras)
+    other = replace(sight, given=tuple(cameras[g] for g in lenses.lens))
+    rest = other.fit(replace(fixed.view, lenses=Lenses(cameras, lenses.lens, moving)), used, QUICK)
+    explained = fixed.data_cost - rest.data_cost
+    if fixed.data_cost - free.data_cost > ATTRIBUTED * explained:
+        return free
+    moves = free.view.lenses.moving
+    own = tuple(tuple(sorted({*k} - {*c.focal_length_idxs()})) for c, k in zip(lenses.cameras, moves, strict=True))
+    if not any(own):
+        return None
+    distorted = sight.fit(replace(fixed.view, lenses=replace(lenses, moving=own)), used, QUICK)
+    return distorted if ATTRIBUTED * (fixed.data_cost - distorted.data_cost) > explained else None
+
+
+def _with_distortion(camera: pycolmap.Camera) -> pycolmap.Camera:
+    """The camera as OPENCV, if its own model has hardly any distortion."""
+    if camera.model_name not in ("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL"):
+        return camera
+    params = [camera.focal_length_x, camera.focal_length_y, camera.principal_point_x, camera.principal_point_y]
+    k1 = sum(camera.params[k] for k in camera.extra_params_idxs())
+    return pycolmap.Camera(
+        camera_id=camera.camera_id, model="OPENCV", width=camera.width, height=camera.height,
+        params=[*params, k1, 0.0, 0.0, 0.0],
+    )  # fmt: skip
 
 
 def refine_intrinsics(
@@ -177,7 +227,7 @@ def _freer(
     lenses = stage.view.lenses
     if len(np.unique(camera_ids)) > len(lenses.cameras):
         own = sight.fit(replace(stage.view, lenses=lenses.split(camera_ids)), used, QUICK)
-        stage = own if pays(stage, own, used, LEAST_SHARE) else stage
+        stage = own if pays(stage, own, used, SPLIT_SHARE) else stage
     if principal_point:
         more = sight.fit(replace(stage.view, lenses=stage.view.lenses.with_principal_points()), used, QUICK)
         stage = more if pays(stage, more, used, PRINCIPAL_POINT_SHARE) else stage

@@ -32,8 +32,8 @@ class Deviations:
     """radial"""
     tangential: float = 0.003
     """tangential and thin-prism coefficients: lenses stand straight, and principal points look much like them"""
-    aspect: float = 0.001
-    """of the ratio of two focal lengths to the given ratio: pixels are known better than lenses"""
+    aspect: float = 0.01
+    """of the ratio of two focal lengths to what it is about: pixels are known better than lenses"""
 
     def __post_init__(self) -> None:
         if not all(sigma > 0.0 for sigma in astuple(self)):

@@ -1,0 +1,194 @@
+"""Unknown intrinsics: the simplest COLMAP camera that explains the images.
+
+One camera for the images of one size and name pattern, its middle that of the image, with the radial distortion that was
+found; then, each where it lowers the error of observations that were held out, the principal point, tangential distortion,
+k3, and one camera an image; at last without k2 and k1 where these lower nothing. What only follows the noise of the
+observations that it is fitted to does not survive. Distortion comes before the principal point because lenses have it, and
+because each explains much of the other on cameras that move straight ahead.
+"""
+
+import re
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+import numpy as np
+import pycolmap
+
+from initfree.auto.intrinsics import QUICK, Chosen, Recalibrated, Sight, recalibrated
+from initfree.engine.losses import scale_from_median
+from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
+from initfree.euclidean.intrinsics import IntrinsicsAdjustment, View
+from initfree.euclidean.lenses import Lenses
+from initfree.euclidean.residuals import INLIER_PIXELS
+from initfree.problem import Problem
+from initfree.recalibration import found_camera, keypoints_of
+from initfree.reconstruction import Reconstruction
+from initfree.tracks import Index, Tracks
+
+STEPS = ("principal point", "tangential", "k3")
+"""in the order in which they are tried"""
+HELD_OUT = 0.15
+"""share of the observations that decide, all of tracks with at least four"""
+DEVIATIONS = 4.0
+"""of the mean difference of held-out errors, by which it must be lower"""
+LEAST_SHARE = 0.02
+"""of the mean held-out error by which it must be lower too"""
+MIN_HELD_OUT = 30
+"""observations: fewer decide nothing, and the camera stays as simple as it was found"""
+
+_LEAST_SCALE = 0.01
+"""pixels: exact observations must not make every difference significant"""
+
+Features = frozenset[str]
+_MODELS: tuple[tuple[Features, str], ...] = (
+    (frozenset(), "SIMPLE_PINHOLE"),
+    (frozenset({"k1"}), "SIMPLE_RADIAL"),
+    (frozenset({"k1", "k2"}), "RADIAL"),
+    (frozenset({"k1", "k2", "tangential"}), "OPENCV"),
+    (frozenset({"k1", "k2", "tangential", "k3"}), "FULL_OPENCV"),
+)
+_OF = {"k1": "k1", "k": "k1", "k2": "k2", "p1": "tangential", "p2": "tangential", "k3": "k3"}
+"""which step frees a parameter of pycolmap's name; focal lengths are always free, others never"""
+
+
+def alike_images(problem: Problem) -> Index:
+    """(cameras,) numbers the cameras whose images have one size, one folder and one name but for its digits.
+
+    Those that the input gives one camera stay together whatever their names.
+    """
+    o = problem.observations
+    keys: list[tuple[object, ...]] = []
+    for k in problem.images:
+        image = o.images[k]
+        camera, path = o.cameras[image.camera_id], PurePosixPath(image.name)
+        keys.append((camera.width, camera.height, str(path.parent), re.sub(r"\d+", "#", path.name)))
+    ids = problem.camera_ids
+    first = {int(camera): keys[int(np.flatnonzero(ids == camera)[0])] for camera in np.unique(ids)}
+    distinct = list(dict.fromkeys(first.values()))
+    return np.array([distinct.index(first[int(camera)]) for camera in ids], dtype=np.int64)
+
+
+def simplest_cameras(problem: Problem, reconstruction: Reconstruction) -> Recalibrated | None:
+    """A reconstruction from unknown intrinsics as a calibrated one; None where its cameras lose the images.
+
+    All images of a group (`alike_images`) begin with one camera. Camera ids of the result are those of the input where each
+    has its own camera, and the first of each group where they share it.
+    """
+    if problem.calibrated:
+        return None
+    tracks, ids, groups = problem.tracks, problem.camera_ids, alike_images(problem)
+    if len(np.unique(groups)) < len(np.unique(ids)):
+        limits = AdjustConfig(free=FreeIntrinsics.unless(False), scales=(10.0, INLIER_PIXELS), tolerance=1e-6)
+        reconstruction, _ = adjust(tracks, problem.m, problem.unit, reconstruction, limits, groups=groups)
+    cameras = {int(k): found_camera(problem, reconstruction.focal, reconstruction.radial, int(k)) for k in np.unique(ids)}
+    first = np.unique(groups, return_index=True)[1]
+    chosen = [cameras[int(ids[k])] for k in first]
+    features: Features = frozenset({"k1", "k2"})
+    sight = Sight(tracks, keypoints_of(problem), ())
+    view = View(reconstruction.R, reconstruction.t, reconstruction.xyz, Lenses(tuple(chosen), groups, ((),) * len(chosen)))
+    agreeing = sight.consensus(IntrinsicsAdjustment(tracks, sight.keypoints, view))
+    held = _held_out(tracks, agreeing)
+    stage = _fit(sight, view, features, agreeing & ~held)
+    stage, features = _richer(sight, stage, features, agreeing, held)
+    shared = ids[first][groups]
+    if len(np.unique(ids)) > len(first):
+        own = _fit(sight, replace(stage.view, lenses=stage.view.lenses.split(ids)), features, agreeing & ~held)
+        if _better(stage, own, held):
+            shared = ids
+            stage, features = _richer(sight, own, features, agreeing, held)
+    stage = _simpler(sight, stage, features, agreeing, held)
+    return recalibrated(problem, reconstruction, sight.settled(stage, agreeing), "found", shared)
+
+
+def _richer(
+    sight: Sight, stage: IntrinsicsAdjustment, features: Features, agreeing: Chosen, held: Chosen
+) -> tuple[IntrinsicsAdjustment, Features]:
+    """With each of the steps that lowers the held-out error."""
+    for step in STEPS:
+        more = features | {step}
+        if step in features or np.count_nonzero(held) < MIN_HELD_OUT:
+            continue
+        trial = _fit(sight, stage.view, more, agreeing & ~held)
+        if _better(stage, trial, held):
+            stage, features = trial, more
+    return stage, features
+
+
+def _simpler(
+    sight: Sight, stage: IntrinsicsAdjustment, features: Features, agreeing: Chosen, held: Chosen
+) -> IntrinsicsAdjustment:
+    """Without k2, and without k1, where the held-out error is then not significantly larger."""
+    for step in ("k2", "k1"):
+        less = features - {step}
+        if less & {"tangential", "k2", "k3"} or np.count_nonzero(held) < MIN_HELD_OUT:
+            break
+        trial = _fit(sight, stage.view, less, agreeing & ~held)
+        if _better(trial, stage, held):
+            break
+        stage, features = trial, less
+    return stage
+
+
+def _fit(sight: Sight, view: View, features: Features, used: Chosen) -> IntrinsicsAdjustment:
+    lenses = view.lenses
+    cameras = tuple(_as_model(camera, features) for camera in lenses.cameras)
+    moving = tuple(_moving(camera, features) for camera in cameras)
+    lenses = Lenses(cameras, lenses.lens, moving)
+    return sight.fit(replace(view, lenses=lenses), used, QUICK)
+
+
+def _as_model(camera: pycolmap.Camera, features: Features) -> pycolmap.Camera:
+    """The camera as the smallest model that has the features; what the model lacks is dropped."""
+    model = next(name for has, name in _MODELS if features - {"principal point"} <= has)
+    known = {_long(name): value for name, value in zip(_names(camera), camera.params, strict=True)}
+    known |= {"fx": known.get("f", known.get("fx")), "fy": known.get("f", known.get("fy"))}
+    known["f"] = camera.mean_focal_length()
+    blank = pycolmap.Camera.create_from_model_name(camera.camera_id, model, 1.0, camera.width, camera.height)
+    params = [known.get(_long(name), 0.0) for name in _names(blank)]
+    return pycolmap.Camera(
+        camera_id=camera.camera_id, model=model, width=camera.width, height=camera.height, params=params
+    )  # fmt: skip
+
+
+def _moving(camera: pycolmap.Camera, features: Features) -> tuple[int, ...]:
+    free = {*camera.focal_length_idxs(), *(camera.principal_point_idxs() if "principal point" in features else ())}
+    return tuple(k for k, name in enumerate(_names(camera)) if k in free or _OF.get(name) in features)
+
+
+def _names(camera: pycolmap.Camera) -> list[str]:
+    return camera.params_info.split(", ")
+
+
+def _long(name: str) -> str:
+    return "k1" if name == "k" else name
+
+
+def _held_out(tracks: Tracks, agreeing: Chosen) -> Chosen:
+    """One observation each of tracks that keep at least three without it."""
+    rng = np.random.default_rng(0)
+    seen = np.bincount(tracks.landmark, weights=agreeing, minlength=tracks.landmarks)
+    rank = np.where(agreeing & (seen >= 4)[tracks.landmark], rng.random(tracks.observations), -1.0)
+    order = np.lexsort((rank, tracks.landmark))
+    last = order[tracks.ptr[1:] - 1]
+    last = last[rank[last] >= 0.0]
+    most = int(HELD_OUT * np.count_nonzero(agreeing))
+    if len(last) > most:
+        last = rng.choice(last, most, replace=False)
+    result = np.zeros(tracks.observations, dtype=bool)
+    result[last] = True
+    return result
+
+
+def _better(before: IntrinsicsAdjustment, after: IntrinsicsAdjustment, held: Chosen) -> bool:
+    """Whether the held-out observations, seen by both, fit significantly better (paired).
+
+    Under a Cauchy loss of three deviations of their own noise: a few that are wrong must not decide.
+    """
+    first, second = before.squared_residuals[held], after.squared_residuals[held]
+    if len(first) < MIN_HELD_OUT:
+        return False
+    c2 = min(scale_from_median(second, 3.0, _LEAST_SCALE), INLIER_PIXELS) ** 2
+    error = c2 * np.log1p(first / c2)
+    gain = error - c2 * np.log1p(second / c2)
+    mean = float(gain.mean())
+    return mean > DEVIATIONS * float(gain.std()) / np.sqrt(len(gain)) and mean > LEAST_SHARE * float(error.mean())

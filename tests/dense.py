@@ -7,6 +7,8 @@ import numpy as np
 from scipy.linalg import null_space
 
 from initfree.engine.camera_pairs import CameraPairs
+from initfree.engine.matrix import BlockMatrix
+from initfree.engine.reduced_system import ReducedSystem
 from initfree.tracks import Array, Tracks
 
 
@@ -63,6 +65,12 @@ def from_blocks(pairs: CameraPairs, blocks: Array) -> Array:
     for i, k, block in zip(pairs.row, pairs.column, blocks, strict=True):
         H[i, :, k], H[k, :, i] = block, block.T
     return H.reshape(12 * n, 12 * n)
+
+
+def dense_matrix(system: ReducedSystem) -> Array:
+    """H of a system that is solved exactly."""
+    assert isinstance(system.matrix, BlockMatrix)
+    return from_blocks(system.matrix.pairs, system.matrix.blocks)
 
 
 def project(tracks: Tracks, P: Array, X: Array) -> Array:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from dense import DenseProblem, dense_problem, from_blocks, project
+from dense import DenseProblem, dense_matrix, dense_problem, project
 from numpy.testing import assert_allclose
 from synthetic import random_tracks, reorder_cameras, tracks_of
 
@@ -51,7 +51,7 @@ def eliminated(tracks: Tracks, q: Quadratic, P: Array) -> Array:
 
 def assert_system(system: ReducedSystem, H: Array, g: Array) -> None:
     scale = np.abs(H).max()
-    assert_allclose(from_blocks(system.pairs, system.blocks), H, rtol=1e-9, atol=1e-10 * scale)
+    assert_allclose(dense_matrix(system), H, rtol=1e-9, atol=1e-10 * scale)
     assert_allclose(system.gradient.reshape(-1), g, rtol=1e-9, atol=1e-10 * max(1.0, np.abs(g).max()))
 
 
@@ -75,7 +75,7 @@ def test_projected_residual_weights_give_the_papers_robust_system(name: str, see
 def test_weights_of_one_change_nothing(name: str):
     case = Case(name, 0, at_optimum=True)
     plain = case.assembled()
-    H = from_blocks(plain.pairs, plain.blocks)
+    H = dense_matrix(plain)
     assert_system(case.assembled(np.ones(case.tracks.observations)), H, plain.gradient.reshape(-1))
 
 
@@ -141,7 +141,7 @@ def test_a_camera_without_observations_gets_an_empty_block():
     quadratic = make("pose", 0.1).quadratic(m, homogeneous(m))
     system = ReducedSystem(tracks)
     system.assemble(quadratic, P, eliminated(tracks, quadratic, P))
-    assert not from_blocks(system.pairs, system.blocks)[24:36].any()
+    assert not dense_matrix(system)[24:36].any()
     solved = system.solve(1e-3)
     assert solved is not None
     assert not solved[0][2].any()

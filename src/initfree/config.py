@@ -9,6 +9,7 @@ from initfree.errors import InputError
 LossName = Literal["none", "cauchy", "cauchy-consistent"]
 RefineLossName = Literal["none", "cauchy"]
 RotationSource = Literal["truth", "estimated"]
+LinearSolverName = Literal["exact", "power", "pcg"]
 UpgradeName = Literal["none", "linear1997", "linear", "calibrated", "refined", "selected"]
 Strategy = Literal["auto", "single"]
 
@@ -50,6 +51,12 @@ class SolveConfig:
     """Stage 1 ends when a step lowers its cost by less than this share of it."""
     refine_tolerance: float = 1e-8
     """The same for the refinement and the adjustment."""
+    linear_solver: LinearSolverName = "exact"
+    """How stage 1 and the refinement solve for a step: Cholesky, the power series (the paper's), conjugate gradients."""
+    inner_iterations: int = 20
+    """Most terms of the power series, or steps of conjugate gradients, for one step of a stage."""
+    inner_tolerance: float = 1e-2
+    """The series ends with a term of less than this share of the sum, conjugate gradients at this share of the residual."""
 
     def __post_init__(self) -> None:
         for name, expected in _choices(self).items():
@@ -62,6 +69,8 @@ class SolveConfig:
             "seed": (_whole(self.seed) and 0 <= self.seed < 2**30, "a whole number from 0 to below 2^30"),
             "max_iterations": (_whole(self.max_iterations) and self.max_iterations >= 1, "a whole number, at least 1"),
             "tolerance": (_between(self.tolerance, 0.0, 1.0), "a number from 0 to below 1"),
+            "inner_iterations": (_whole(self.inner_iterations) and self.inner_iterations >= 1, "a whole number, at least 1"),
+            "inner_tolerance": (_between(self.inner_tolerance, 0.0, 1.0), "a number from 0 to below 1"),
             "refine_tolerance": (_between(self.refine_tolerance, 0.0, 1.0), "a number from 0 to below 1"),
             "loss_scale": (self.loss_scale is None or _positive(self.loss_scale), "a positive number"),
             "alpha": (

@@ -17,6 +17,7 @@ import numpy as np
 from initfree import formulations
 from initfree.config import SolveConfig
 from initfree.engine.levenberg_marquardt import Convergence, Iteration, LMConfig, OnIteration
+from initfree.engine.linear_solver import LinearSolver
 from initfree.engine.losses import scale_from_median
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust, residuals
 from initfree.formulations.pose_rot import RelativeRotations, RotationTerm
@@ -102,7 +103,7 @@ def minimise_ose(state: State) -> State:
     first = initialize(config.init, problem.tracks, config.seed) if state.cameras is None else state.cameras
     stage = VariableProjection(
         problem.tracks, problem.m, formulation, first,
-        loss=config.loss, loss_scale=config.loss_scale, camera_term=term,
+        loss=config.loss, loss_scale=config.loss_scale, camera_term=term, solver=_linear_solver(config),
     )  # fmt: skip
     convergence = stage.minimise(LMConfig(config.max_iterations, config.tolerance), state.reporting("varpro"))
     report = _report("varpro", convergence, stage.mean_residual, "normalised")
@@ -110,6 +111,10 @@ def minimise_ose(state: State) -> State:
         error = reprojection_errors(problem.tracks, problem.m, problem.unit, stage.P, stage.X)
         report = replace(report, mean_pixels=float(np.mean(error)))
     return state.with_report(report, P=stage.P, X=stage.X)
+
+
+def _linear_solver(config: SolveConfig) -> LinearSolver:
+    return LinearSolver(config.linear_solver, config.inner_iterations, config.inner_tolerance)
 
 
 def refine_radial_cameras(state: State) -> State:
@@ -122,6 +127,7 @@ def refine_radial_cameras(state: State) -> State:
         distortion=not problem.calibrated,
         config=LMConfig(config.max_iterations, config.refine_tolerance),
         on_iteration=state.reporting("radial"),
+        solver=_linear_solver(config),
     )  # fmt: skip
     mean = float(np.sqrt(2.0 * convergence.cost / problem.tracks.observations))
     return state.with_report(_report("radial", convergence, mean, "pixels (rms)"), P=P, X=X)
@@ -132,7 +138,8 @@ def refine_projective(state: State) -> State:
     problem, config = state.problem, state.config
     if not config.refine:
         return state
-    stage = ProjectiveRefinement(problem.tracks, Reprojection(problem.m, problem.unit), state.P, state.X)
+    error = Reprojection(problem.m, problem.unit)
+    stage = ProjectiveRefinement(problem.tracks, error, state.P, state.X, solver=_linear_solver(config))
     limits, on_iteration = LMConfig(config.max_iterations, config.refine_tolerance), state.reporting("refinement")
     if config.refine_loss == "none":
         convergence = stage.minimise(limits, on_iteration=on_iteration)

@@ -10,9 +10,11 @@ import numpy as np
 
 from initfree.config import LossName
 from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, minimise
+from initfree.engine.linear_solver import EXACT, LinearSolver
 from initfree.engine.losses import Cauchy, LeastSquares, Loss, scale_from_median
+from initfree.engine.matrix import UNWEIGHTED, CameraTerm
 from initfree.engine.quadratic import Quadratic
-from initfree.engine.reduced_system import UNWEIGHTED, CameraTerm, ReducedSystem
+from initfree.engine.reduced_system import ReducedSystem
 from initfree.errors import InputError
 from initfree.formulations.base import Formulation, homogeneous
 from initfree.tracks import Array, Tracks
@@ -52,6 +54,7 @@ class VariableProjection:
         loss_scale: float | None = None,
         camera_term: CameraTerm | None = None,
         weight: Array | None = None,
+        solver: LinearSolver = EXACT,
     ) -> None:
         """`weight` (observations,) multiplies the squared residuals, whatever the loss does with them then."""
         if loss_scale is not None and not loss_scale > 0.0:
@@ -63,7 +66,7 @@ class VariableProjection:
         self._loss_scale = loss_scale
         self._loss: Loss = LeastSquares()
         self._camera_term = camera_term
-        self._system = ReducedSystem(tracks, camera_term)
+        self._system = ReducedSystem(tracks, camera_term, solver)
         self._given = weight
         self._quadratic = self._effective = self._linearised(homogeneous(m))
         self._weight = UNWEIGHTED

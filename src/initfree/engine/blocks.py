@@ -76,11 +76,12 @@ def _expand(sums, symmetric, block):
 
 
 @kernel()
-def gather(begin, end, tracks, pairs, S, weight, X, Z, e, K, coupled, blocks, gradient):
+def gather(begin, end, tracks, pairs, S, weight, X, Z, e, K, coupling, blocks, gradient):
     """Rows begin ... end of the reduced system: its blocks (pairs, 12, 12) and gradient (cameras, 3, 4).
 
     tracks is (ptr, cam, landmark, camera_ptr, by_camera), pairs (ptr, column). Row i adds up, over what camera i sees, the
-    pairs with earlier cameras: its blocks stay in cache, and no other row writes them. Without `coupled` only the diagonal.
+    pairs with earlier cameras: its blocks stay in cache, and no other row writes them. `coupling` 2: all pairs, 1: cameras
+    with themselves, 0: the same without the landmarks' elimination (U).
     """
     ptr, cam, landmark, camera_ptr, by_camera = tracks
     pair_ptr, column = pairs
@@ -118,7 +119,7 @@ def gather(begin, end, tracks, pairs, S, weight, X, Z, e, K, coupled, blocks, gr
                         A[r, c] = z0 * K[j, 0, c] + z1 * K[j, 1, c] + z2 * K[j, 2, c] - w * Z[a, r, c]
             a00, a01, a02, a10, a11, a12 = A[0, 0], A[0, 1], A[0, 2], A[1, 0], A[1, 1], A[1, 2]
             a20, a21, a22 = A[2, 0], A[2, 1], A[2, 2]
-            if coupled:
+            if coupling == 2:
                 for b in range(ptr[j], a):
                     if weighted:
                         v = weight[b]
@@ -138,7 +139,9 @@ def gather(begin, end, tracks, pairs, S, weight, X, Z, e, K, coupled, blocks, gr
             for r in range(3):
                 f0, f1, f2 = A[r, 0] - own * Z[a, r, 0], A[r, 1] - own * Z[a, r, 1], A[r, 2] - own * Z[a, r, 2]
                 for c in range(r, 3):
-                    f = w * S[a, index_s] + f0 * Z[a, c, 0] + f1 * Z[a, c, 1] + f2 * Z[a, c, 2]
+                    f = w * S[a, index_s]
+                    if coupling > 0:
+                        f += f0 * Z[a, c, 0] + f1 * Z[a, c, 1] + f2 * Z[a, c, 2]
                     _add_scaled(sums, at + 10 * (3 * c + r), xx, f)
                     index_s += 1
                 gradient[i, r, 0] += e[a, r] * x0

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration
+from initfree.engine.linear_solver import EXACT, LinearSolver
 from initfree.engine.losses import LeastSquares
 from initfree.engine.quadratic import Quadratic
 from initfree.refinement.reprojection import ProjectiveRefinement
@@ -52,11 +53,12 @@ def refine_radial(
     distortion: bool,
     config: LMConfig,
     on_iteration: OnIteration | None = None,
+    solver: LinearSolver = EXACT,
 ) -> tuple[Array, Array, Convergence]:
     """RpOSE's local refinement of the radial error, then the third rows (matrix completion)."""
     P = P.copy()
     P[:, 2] = 0.0
-    stage = ProjectiveRefinement(tracks, RadialError(m, unit), P, X)
+    stage = ProjectiveRefinement(tracks, RadialError(m, unit), P, X, solver=solver)
     convergence = stage.minimise(config, LeastSquares(), on_iteration)
     P, X = stage.reconstruction
     return third_rows(tracks, m, P, X, distortion), X, convergence

@@ -12,6 +12,7 @@ import numpy as np
 
 from initfree.engine import threads
 from initfree.engine.kernels import kernel
+from initfree.engine.linear_solver import EXACT, LinearSolver
 from initfree.engine.losses import Cauchy
 from initfree.engine.quadratic import Quadratic, project
 from initfree.engine.reduced_system import ReducedSystem
@@ -98,10 +99,10 @@ class ProjectiveRefinement(RobustStage):
     step does not depend on the pixel scale or on the gauge's scale.
     """
 
-    def __init__(self, tracks: Tracks, error: ProjectiveError, P: Array, X: Array) -> None:
+    def __init__(self, tracks: Tracks, error: ProjectiveError, P: Array, X: Array, *, solver: LinearSolver = EXACT) -> None:
         self._tracks = tracks
         self._error = error
-        self._system = ReducedSystem(tracks)
+        self._system = ReducedSystem(tracks, solver=solver)
         G, inverse = whitening(P)
         self._undo = inverse, G
         self.P, self.X = on_spheres(P @ G, X @ inverse.T)

@@ -1,0 +1,88 @@
+"""Three ways to solve the damped reduced system: exactly, by a power series, by conjugate gradients.
+
+The two inexact ones never form the matrix. They see H + D, D the damping, through products and through A, the cameras' own
+12x12 blocks, which are factorised:
+
+    power   H + D = A - E with A = U + D:  x = sum_k (A^-1 E)^k A^-1 b   (PoBA, PoVar: E = W V^-1 W')
+    pcg     conjugate gradients, preconditioned by the diagonal blocks A of H + D itself (Schur-Jacobi)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from initfree.config import LinearSolverName
+from initfree.errors import InputError
+from initfree.tracks import Array
+
+Product = Callable[[Array], Array]
+"""of (cameras, 3, 4)"""
+
+
+@dataclass(frozen=True)
+class LinearSolver:
+    """Which one, and when an inexact one stops."""
+
+    name: LinearSolverName = "exact"
+    iterations: int = 20
+    """most terms of the power series beyond the first, or steps of conjugate gradients"""
+    tolerance: float = 1e-2
+    """a series ends with a term of less than this share of the sum, conjugate gradients at this share of the residual"""
+
+    def __post_init__(self) -> None:
+        if self.iterations < 1 or not 0.0 <= self.tolerance < 1.0:
+            raise InputError(
+                f"the linear solver has {self.iterations} iterations and tolerance {self.tolerance}; "
+                "expected at least one and a number from 0 to below 1"
+            )
+
+
+EXACT = LinearSolver()
+
+
+class Preconditioner:
+    """A^-1 for symmetric blocks A (cameras, 12, 12)."""
+
+    def __init__(self, blocks: Array, damping: float | Array) -> None:
+        """Raises LinAlgError where a damped block is not positive definite."""
+        damped = blocks.copy()
+        damped[:, np.arange(12), np.arange(12)] += np.broadcast_to(damping, len(blocks) * 12).reshape(-1, 12)
+        self._inverse = np.linalg.inv(np.linalg.cholesky(damped))
+
+    def __call__(self, x: Array) -> Array:
+        half = self._inverse @ x.reshape(-1, 12, 1)
+        return (self._inverse.transpose(0, 2, 1) @ half).reshape(x.shape)
+
+
+def power_series(inverse: Product, coupling: Product, b: Array, limits: LinearSolver) -> Array:
+    """sum_k (A^-1 E)^k A^-1 b. It converges wherever H + D and A + E are positive definite."""
+    term = inverse(b)
+    total = term.copy()
+    for _ in range(limits.iterations):
+        term = inverse(coupling(term))
+        total += term
+        if not np.linalg.norm(term) > limits.tolerance * np.linalg.norm(total):
+            break
+    return total
+
+
+def conjugate_gradients(product: Product, inverse: Product, b: Array, limits: LinearSolver) -> Array | None:
+    """None where a direction has no positive curvature."""
+    x, residual = np.zeros_like(b), b.copy()
+    z = inverse(residual)
+    direction, size = z, float(np.vdot(residual, z))
+    target = limits.tolerance**2 * size
+    for _ in range(limits.iterations):
+        if size <= target:
+            break
+        image = product(direction)
+        curvature = float(np.vdot(direction, image))
+        if not curvature > 0.0:
+            return None
+        x += size / curvature * direction
+        residual -= size / curvature * image
+        z = inverse(residual)
+        before, size = size, float(np.vdot(residual, z))
+        direction = z + size / before * direction
+    return x

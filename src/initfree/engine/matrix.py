@@ -1,0 +1,185 @@
+"""The matrix of the reduced camera system: in blocks that are factorised, or as products alone."""
+
+from typing import Protocol
+
+import numpy as np
+
+from initfree.engine import kernels, products, threads
+from initfree.engine.blocks import gather
+from initfree.engine.camera_pairs import NO_PAIRS, CameraPairs, row_work
+from initfree.engine.factorisation import factorisation
+from initfree.engine.linear_solver import LinearSolver, Preconditioner, conjugate_gradients, power_series
+from initfree.engine.quadratic import Quadratic
+from initfree.tracks import Array, Index, Tracks
+
+UNWEIGHTED = np.empty(0)
+
+
+class CameraTerm(Protocol):
+    """A cost on the cameras alone, added to the observations' (the rotation term of pOSE+rot)."""
+
+    @property
+    def pairs(self) -> Index:
+        """Cameras (k, l), k > l, that it couples, (pairs, 2)."""
+        ...
+
+    def cost(self, P: Array) -> float: ...
+
+    def add(self, P: Array, number: Index, diagonal: Index, blocks: Array, gradient: Array) -> None:
+        """Add its Gauss-Newton blocks and its gradient (cameras, 3, 4).
+
+        The 12x12 block of its pair n is blocks[number[n]], that of camera k with itself blocks[diagonal[k]].
+        """
+        ...
+
+
+class Condensed:
+    """What `kernels.condense` leaves of observations and landmarks, with what it came from."""
+
+    def __init__(self, tracks: Tracks) -> None:
+        n, landmarks = tracks.observations, tracks.landmarks
+        self.Z, self.e = np.empty((n, 3, 3)), np.empty((n, 3))
+        self.M, self.u, self.shift = np.empty((landmarks, 3, 3)), np.empty((landmarks, 3)), np.empty(landmarks)
+        self.K = np.empty((0, 3, 3))
+        self.S, self.weight, self.X = UNWEIGHTED, UNWEIGHTED, UNWEIGHTED
+        self._tracks = tracks
+
+    def update(self, q: Quadratic, P: Array, X: Array, weight: Array, homogeneous: bool, damping: float) -> None:
+        t = self._tracks
+        if weight.size and not self.K.size:
+            self.K = np.empty((t.landmarks, 3, 3))
+        self.S, self.weight, self.X = q.S, weight, X
+        threads.run(
+            kernels.condense, t.ptr, t.ptr, t.cam, q.S, q.anchor, q.g, weight, P, X, homogeneous, damping,
+            self.Z, self.e, self.M, self.u, self.shift, self.K,
+        )  # fmt: skip
+
+    @property
+    def gain(self) -> float:
+        """What landmarks alone gain at fixed cameras; zero for projected residuals, whose landmarks are at v* already."""
+        return 0.0 if self.weight.size else 0.5 * float(np.vdot(self.u, self.u))
+
+
+class Matrix(Protocol):
+    """H, in some form."""
+
+    def assemble(self, condensed: Condensed, P: Array, gradient: Array) -> None:
+        """Fill it, and the gradient (cameras, 3, 4)."""
+        ...
+
+    def diagonal(self) -> Array:
+        """(cameras, 12)"""
+        ...
+
+    def solve(self, damping: float | Array, b: Array) -> tuple[Array, Array] | None:
+        """x of (H + diag(damping)) x = b, (cameras, 3, 4), and H x; None where that matrix is not positive definite."""
+        ...
+
+
+class BlockMatrix:
+    """12x12 blocks of the camera pairs that share landmarks or are coupled by the camera term; solved exactly."""
+
+    def __init__(self, tracks: Tracks, term: CameraTerm | None) -> None:
+        self._tracks, self._term = tracks, term
+        coupled = NO_PAIRS if term is None else term.pairs
+        self.pairs = CameraPairs.covisible(tracks, coupled)
+        self._number = self.pairs.number(coupled)
+        self._work = row_work(tracks)
+        self.blocks = np.empty((len(self.pairs), 12, 12))
+        column = np.arange(12 * tracks.cameras).reshape(-1, 12)
+        self._factorisation = factorisation(self.pairs, column, column.size)
+
+    def assemble(self, condensed: Condensed, P: Array, gradient: Array) -> None:
+        _gather(self._tracks, self._work, self.pairs, condensed, "all", self.blocks, gradient)
+        if self._term is not None:
+            self._term.add(P, self._number, self.pairs.diagonal, self.blocks, gradient)
+
+    def diagonal(self) -> Array:
+        return np.einsum("nii->ni", self.blocks[self.pairs.diagonal])
+
+    def solve(self, damping: float | Array, b: Array) -> tuple[Array, Array] | None:
+        if not self._factorisation.factorise(self.blocks, damping):
+            return None
+        x = self._factorisation.solve(b.reshape(-1))
+        return x.reshape(b.shape), (b.reshape(-1) - damping * x).reshape(b.shape)
+
+
+class ImplicitMatrix:
+    """Products only, and the cameras' own blocks; solved inexactly in linear memory."""
+
+    def __init__(self, tracks: Tracks, term: CameraTerm | None, solver: LinearSolver) -> None:
+        self._tracks, self._term, self._solver = tracks, term, solver
+        self._layout = _layout(tracks)
+        self._own = CameraPairs.only(tracks.cameras)
+        self._coupled = np.empty((0, 2), dtype=np.int64) if term is None else term.pairs
+        self._pairs = CameraPairs.only(tracks.cameras, self._coupled)
+        self._number = self._pairs.number(self._coupled)
+        self._term_blocks = np.zeros((len(self._pairs), 12, 12))
+        self._schur = np.empty((tracks.cameras, 12, 12))
+        self._U = np.empty_like(self._schur)
+        self._q, self._r = np.empty((tracks.landmarks, 3)), np.empty((tracks.landmarks, 3))
+        self._condensed = Condensed(tracks)
+
+    def assemble(self, condensed: Condensed, P: Array, gradient: Array) -> None:
+        self._condensed = condensed
+        work = self._tracks.camera_ptr
+        _gather(self._tracks, work, self._own, condensed, "diagonal", self._schur, gradient)
+        if self._solver.name == "power":
+            _gather(self._tracks, work, self._own, condensed, "uncoupled", self._U, gradient)
+        if self._term is not None:
+            self._term_blocks[:] = 0.0
+            self._term.add(P, self._number, self._pairs.diagonal, self._term_blocks, gradient)
+            self._schur += self._term_blocks[self._pairs.diagonal]
+            self._U += self._term_blocks[self._pairs.diagonal]
+
+    def diagonal(self) -> Array:
+        return np.einsum("nii->ni", self._schur)
+
+    def product(self, x: Array, own: float = 1.0) -> Array:
+        """H x; with own = 0 what couples cameras and landmarks: -E x."""
+        c, t = self._condensed, self._tracks
+        result = np.empty_like(x)
+        threads.run(products.collect, t.ptr, t.ptr, t.cam, c.weight, c.X, c.Z, c.K, x, self._q, self._r)
+        arguments = (self._layout, c.S, c.weight, c.X, c.Z, self._q, self._r, x, own, result)
+        threads.run(products.distribute, t.camera_ptr, *arguments)
+        if self._term is not None:
+            self._add_term(x, own, result)
+        return result
+
+    def _add_term(self, x: Array, own: float, result: Array) -> None:
+        flat, into = x.reshape(-1, 12), result.reshape(-1, 12)
+        if own:
+            into += np.einsum("nij,nj->ni", self._term_blocks[self._pairs.diagonal], flat)
+        blocks, (k, l) = self._term_blocks[self._number], self._coupled.T
+        np.add.at(into, k, np.einsum("nij,nj->ni", blocks, flat[l]))
+        np.add.at(into, l, np.einsum("nji,nj->ni", blocks, flat[k]))
+
+    def solve(self, damping: float | Array, b: Array) -> tuple[Array, Array] | None:
+        shift = np.broadcast_to(damping, b.size).reshape(b.shape)
+        power = self._solver.name == "power"
+        try:
+            inverse = Preconditioner(self._U if power else self._schur, damping)
+        except np.linalg.LinAlgError:
+            return None
+        if power:
+            x = power_series(inverse, lambda term: -self.product(term, 0.0), b, self._solver)
+        else:
+            x = conjugate_gradients(lambda p: self.product(p) + shift * p, inverse, b, self._solver)
+        return None if x is None else (x, self.product(x))
+
+
+def _layout(t: Tracks) -> tuple[Index, Index, Index, Index, Index]:
+    return t.ptr, t.cam, t.landmark, t.camera_ptr, t.by_camera
+
+
+_COUPLING = {"uncoupled": 0, "diagonal": 1, "all": 2}
+
+
+def _gather(
+    tracks: Tracks, work: Index, pairs: CameraPairs, c: Condensed, coupling: str, blocks: Array, gradient: Array
+) -> None:
+    """Blocks of all pairs, of cameras with themselves, or of the latter without the landmarks' elimination (U)."""
+    threads.run(
+        gather, work, _layout(tracks), (pairs.ptr, pairs.column), c.S, c.weight, c.X, c.Z, c.e, c.K, _COUPLING[coupling],
+        blocks, gradient,
+    )  # fmt: skip

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from initfree.errors import InputError
-from initfree.io import bal, colmap, database
+from initfree.io import bal, bundler, caliscope, colmap, database, multicamselfcal, nvm, opensfm, table
 from initfree.observations import Intrinsics, Observations
 from initfree.reconstruction import Reconstruction
 
@@ -60,6 +60,51 @@ FORMATS = (
         "initfree solve database.db --output out",
         database.is_database,
         lambda path, asked: database.read_observations(path, asked.intrinsics, asked.names),
+    ),
+    Format(
+        "OpenSfM",
+        "tracks.csv and camera_models.json in the directory (exif/ where there are several cameras)",
+        "initfree solve opensfm-project --output out",
+        opensfm.is_opensfm,
+        lambda path, asked: opensfm.read_observations(path, asked.intrinsics),
+    ),
+    Format(
+        "Bundler",
+        "bundle.out, with list.txt beside it for the images' names",
+        "initfree solve bundle/bundle.out --output out",
+        bundler.is_bundler,
+        lambda path, asked: bundler.read_observations(path, asked.intrinsics),
+        bundler.reconstruction_of,
+    ),
+    Format(
+        "NVM",
+        "a model of VisualSFM that begins with NVM_V3",
+        "initfree solve model.nvm --output out",
+        nvm.is_nvm,
+        lambda path, asked: nvm.read_observations(path, asked.intrinsics),
+        nvm.reconstruction_of,
+    ),
+    Format(
+        "MultiCamSelfCal",
+        "points.dat, IdMat.dat, Res.dat in the directory; BASENAMEn.rad for intrinsics",
+        "initfree solve CalibData --output out",
+        multicamselfcal.is_multicamselfcal,
+        lambda path, asked: multicamselfcal.read_observations(path, asked.intrinsics),
+    ),
+    Format(
+        "caliscope",
+        "xy.csv and camera_array.toml in the directory",
+        "initfree solve recording --output out",
+        caliscope.is_caliscope,
+        lambda path, asked: caliscope.read_observations(path, asked.intrinsics),
+        caliscope.reconstruction_of,
+    ),
+    Format(
+        "table",
+        "CSV or Parquet with the columns camera, frame, point, x, y[, confidence][, width, height]",
+        "initfree solve detections.csv --output out",
+        table.is_table,
+        lambda path, asked: table.read_observations(path, asked.intrinsics),
     ),
     Format(
         "BAL",

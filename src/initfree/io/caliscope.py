@@ -1,0 +1,101 @@
+"""caliscope's recordings: xy.csv (detections of all cameras) and camera_array.toml (intrinsics, and poses if calibrated)."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from initfree.errors import InputError
+from initfree.io.columns import combined, find, labels, numbers, optional, read_columns
+from initfree.io.rows import observations_of_rows, opencv_camera, unknown_camera
+from initfree.observations import Intrinsics, Observations
+from initfree.reconstruction import Reconstruction
+from initfree.tracks import Array
+
+_TOML, _CSV = "camera_array.toml", "xy.csv"
+
+
+def is_caliscope(path: Path) -> bool:
+    return path.is_dir() and (path / _TOML).is_file() and (path / _CSV).is_file()
+
+
+def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Observations:
+    """An image is a camera, a landmark a point of an object in a synchronised frame. Ignored cameras are left out."""
+    table = read_cameras(path / _TOML)
+    columns = read_columns(path / _CSV)
+    seen_by = find(path / _CSV, columns, ("cam_id", "port", "camera"))
+    names, image = labels(seen_by)
+    missing = [name for name in names if name not in table]
+    if missing:
+        raise InputError(f"{path / _CSV} names camera {missing[0]!r}, which {_TOML} has not ({', '.join(table)})")
+    parts = [find(path / _CSV, columns, ("sync_index", "frame")), find(path / _CSV, columns, ("keypoint_id", "point_id"))]
+    parts += [part for part in [optional(columns, ("object_id",))] if part is not None]
+    xy = np.stack(
+        [numbers(path / _CSV, key, find(path / _CSV, columns, (key,))) for key in ("img_loc_x", "img_loc_y")], axis=1
+    )
+    rows = np.array([not table[names[k]].get("ignore", False) for k in image], dtype=bool) & ~np.isnan(xy).any(axis=1)
+    used = [k for k, name in enumerate(names) if not table[name].get("ignore", False)]
+    number = np.full(len(names), -1)
+    number[used] = np.arange(len(used))
+    calibrated = all("matrix" in table[names[k]] for k in used)
+    if not calibrated and intrinsics not in (None, "unknown"):
+        raise InputError(f"{path / _TOML} lacks a camera's matrix; expected --intrinsics unknown, not {intrinsics}")
+    cameras = [_camera(path / _TOML, names[k], table[names[k]], calibrated) for k in used]
+    kind = intrinsics or ("known" if calibrated else "unknown")
+    landmark = combined(*(labels(part)[1] for part in parts))
+    return observations_of_rows(
+        str(path), [f"cam_{names[k]}" for k in used], cameras, number[image[rows]], landmark[rows], xy[rows], kind
+    )
+
+
+def read_cameras(path: Path) -> dict[str, dict[str, Any]]:
+    """The tables of the cameras by their number."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise InputError(f"{path} cannot be read as TOML: {error}") from error
+    cameras = table.get("cameras")
+    if not isinstance(cameras, dict) or not all(isinstance(camera, dict) for camera in cameras.values()):
+        raise InputError(f"{path} has no table [cameras.N]; expected one for each camera")
+    return cameras
+
+
+def reconstruction_of(path: Path) -> Reconstruction:
+    """The poses of the file; it has no landmarks."""
+    table = read_cameras(path / _TOML)
+    names, R, t = [], [], []
+    for name, camera in table.items():
+        if "rotation" not in camera or "translation" not in camera or camera.get("ignore", False):
+            continue
+        rotation, translation = (
+            np.asarray(camera["rotation"], dtype=np.float64),
+            np.asarray(camera["translation"], dtype=np.float64),
+        )
+        names.append(f"cam_{name}")
+        R.append(Rotation.from_rotvec(rotation.reshape(3)).as_matrix() if rotation.size == 3 else rotation.reshape(3, 3))
+        t.append(translation.reshape(3))
+    if not names:
+        raise InputError(f"{path / _TOML} has no camera with rotation and translation; expected a calibrated array")
+    return Reconstruction.of_poses(tuple(names), np.array(R), np.array(t), np.empty(0, dtype=np.int64), np.empty((0, 3)))
+
+
+def _camera(path: Path, name: str, table: dict[str, Any], calibrated: bool) -> Any:
+    size = np.asarray(table.get("size", ()), dtype=np.float64)
+    if size.shape != (2,) or not (size >= 1).all():
+        raise InputError(f"{path}: camera {name} has size {table.get('size')}; expected [width, height]")
+    if not calibrated:
+        return unknown_camera(*size)
+    K = _numbers(path, name, "matrix", table["matrix"])
+    distortion = _numbers(path, name, "distortions", table.get("distortions", []))
+    return opencv_camera(
+        f"{path}: camera {name}", int(size[0]), int(size[1]), K, distortion, bool(table.get("fisheye", False))
+    )
+
+
+def _numbers(path: Path, name: str, key: str, value: Any) -> Array:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{path}: {key} of camera {name} is {value}; expected numbers") from error

@@ -1,0 +1,97 @@
+"""Columns of a CSV or Parquet file by name; every complaint names the file, the column and the line."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from initfree.errors import InputError
+from initfree.tracks import Array, Index
+
+Names = tuple[str, ...]
+"""of a column, the first one first; the others are what other programs call it"""
+
+
+def read_columns(path: Path) -> dict[str, list[Any]]:
+    """All columns, names in lower case."""
+    if path.is_dir():
+        raise InputError(f"{path} is a directory; expected a table")
+    return _parquet(path) if path.suffix.lower() == ".parquet" else _csv(path)
+
+
+def _csv(path: Path) -> dict[str, list[Any]]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            rows = list(csv.reader(stream))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} cannot be read as CSV: {error}") from error
+    rows = [row for row in rows if row]
+    if not rows:
+        raise InputError(f"{path} is empty; expected a line of column names and a row for each observation")
+    head = [name.strip().lower() for name in rows[0]]
+    wrong = next((n for n, row in enumerate(rows) if len(row) != len(head)), None)
+    if wrong is not None:
+        raise InputError(f"{path}: row {wrong + 1} has {len(rows[wrong])} values; expected {len(head)}, one a column")
+    return (
+        {name: list(values) for name, values in zip(head, zip(*rows[1:], strict=True), strict=True)}
+        if rows[1:]
+        else {name: [] for name in head}
+    )
+
+
+def _parquet(path: Path) -> dict[str, list[Any]]:
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError as error:
+        raise InputError(
+            f"{path} is a Parquet file, which needs pyarrow (pip install pyarrow); or write it as CSV"
+        ) from error
+    try:
+        table = parquet.read_table(path)
+    except (OSError, ArrowException) as error:
+        raise InputError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
+    return {name.lower(): table.column(name).to_pylist() for name in table.column_names}
+
+
+def find(path: Path, columns: dict[str, list[Any]], names: Names) -> list[Any]:
+    """The column of one of these names."""
+    found = optional(columns, names)
+    if found is None:
+        raise InputError(f"{path} has no column {' or '.join(names)}; its columns are {', '.join(columns)}")
+    return found
+
+
+def optional(columns: dict[str, list[Any]], names: Names) -> list[Any] | None:
+    return next((columns[name] for name in names if name in columns), None)
+
+
+def numbers(path: Path, name: str, values: Sequence[Any]) -> Array:
+    """A column as numbers; empty ones are not a number."""
+    try:
+        return np.array([np.nan if value is None or value == "" else value for value in values], dtype=np.float64)
+    except ValueError as error:
+        bad = next(n for n, value in enumerate(values) if not _is_number(value))
+        raise InputError(f"{path}: {name} is {values[bad]!r} in row {bad + 2}; expected a number") from error
+
+
+def labels(values: Sequence[Any]) -> tuple[list[str], Index]:
+    """Distinct values as text, in the order of numbers where they are numbers, and which of them each row has."""
+    text = [str(value).strip() for value in values]
+    found = sorted(set(text), key=lambda name: (not _is_number(name), float(name) if _is_number(name) else 0.0, name))
+    number = {name: k for k, name in enumerate(found)}
+    return found, np.array([number[name] for name in text], dtype=np.int64)
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(value))) or value is None
+    except (TypeError, ValueError):
+        return value is None or value == ""
+
+
+def combined(*columns: Index) -> Index:
+    """Numbers from 1 for the distinct combinations of columns."""
+    _, number = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    return number.reshape(-1).astype(np.int64) + 1

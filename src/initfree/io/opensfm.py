@@ -1,0 +1,114 @@
+"""OpenSfM's projects: tracks.csv, camera_models.json and, where there are several cameras, exif/IMAGE.exif.
+
+Coordinates are in units of the larger side of the image, from its middle: pixels are x max(w, h) + w/2.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pycolmap
+
+from initfree.errors import InputError
+from initfree.io.rows import observations_of_rows
+from initfree.io.words import read_text
+from initfree.observations import Intrinsics, Observations
+
+_COLUMNS = 5
+"""of a row that are used: image, track, feature, x, y; scale and colour follow"""
+
+
+def is_opensfm(path: Path) -> bool:
+    return path.is_dir() and (path / "tracks.csv").is_file() and (path / "camera_models.json").is_file()
+
+
+def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Observations:
+    """Tracks of the project. Its camera models mostly come from EXIF: a guess to refine."""
+    models = _json(path / "camera_models.json")
+    if not isinstance(models, dict) or not models:
+        raise InputError(f"{path / 'camera_models.json'} has no cameras; expected a model for each")
+    ids = list(models)
+    cameras = [_camera(path / "camera_models.json", name, models[name]) for name in ids]
+    rows = _rows(path / "tracks.csv")
+    names, image = np.unique([row[0] for row in rows], return_inverse=True)
+    track, landmark = np.unique([row[1] for row in rows], return_inverse=True)
+    landmark_id = track.astype(np.int64) + 1 if all(name.isdecimal() for name in track) else np.arange(len(track)) + 1
+    camera_of = [_camera_of(path, str(name), ids) for name in names]
+    try:
+        xy = np.array([row[3:5] for row in rows], dtype=np.float64).reshape(-1, 2)
+    except ValueError as error:
+        raise InputError(f"{path / 'tracks.csv'}: a coordinate is no number ({error})") from error
+    size = np.array([(camera.width, camera.height) for camera in cameras], dtype=np.float64)[camera_of][image]
+    pixels = xy * size.max(axis=1, keepdims=True) + size / 2.0
+    return observations_of_rows(
+        str(path), names.tolist(), cameras, image, landmark_id[landmark], pixels, intrinsics or "refine", camera_of
+    )
+
+
+def _rows(path: Path) -> list[list[str]]:
+    lines = read_text(path).splitlines()
+    # Version 0 has no line that says so.
+    start = 1 if lines and lines[0].startswith("OPENSFM_TRACKS_VERSION") else 0
+    rows = [line.split("\t") for line in lines[start:] if line]
+    if not rows:
+        raise InputError(f"{path} has no tracks; expected image, track, feature, x, y and so on, separated by tabs")
+    short = next((n for n, row in enumerate(rows) if len(row) < _COLUMNS), None)
+    if short is not None:
+        raise InputError(
+            f"{path}: line {short + start + 1} has {len(rows[short])} values; expected image, track, feature, x, y"
+        )
+    return rows
+
+
+def _camera_of(path: Path, image: str, ids: list[str]) -> int:
+    """The number of an image's camera: the only one, or the one that its EXIF file names."""
+    if len(ids) == 1:
+        return 0
+    file = path / "exif" / f"{image}.exif"
+    if not file.is_file():
+        raise InputError(f"{path} has {len(ids)} cameras and no {file.relative_to(path)}; expected it to name one of them")
+    exif = _json(file)
+    camera = exif.get("camera") if isinstance(exif, dict) else None
+    if camera not in ids:
+        raise InputError(f"{file} names camera {camera!r}, which camera_models.json has not")
+    return ids.index(camera)
+
+
+def _camera(path: Path, name: str, model: Any) -> pycolmap.Camera:
+    try:
+        width, height, kind = int(model["width"]), int(model["height"]), str(model["projection_type"])
+        scale, cx, cy = max(width, height), width / 2.0, height / 2.0
+
+        def of(*keys: str) -> list[float]:
+            return [float(model.get(key, 0.0)) for key in keys]
+
+        if "focal" in model:
+            fx = fy = scale * float(model["focal"])
+        else:
+            fx, fy = scale * float(model["focal_x"]), scale * float(model["focal_y"])
+        px, py = cx + scale * of("c_x")[0], cy + scale * of("c_y")[0]
+        colmap = {
+            "perspective": ("RADIAL", [fx, cx, cy, *of("k1", "k2")]),
+            "simple_radial": ("OPENCV", [fx, fy, px, py, *of("k1"), 0.0, 0.0, 0.0]),
+            "radial": ("OPENCV", [fx, fy, px, py, *of("k1", "k2"), 0.0, 0.0]),
+            "brown": ("FULL_OPENCV", [fx, fy, px, py, *of("k1", "k2", "p1", "p2", "k3"), 0.0, 0.0, 0.0]),
+            "fisheye": ("RADIAL_FISHEYE", [fx, cx, cy, *of("k1", "k2")]),
+            "fisheye_opencv": ("OPENCV_FISHEYE", [fx, fy, px, py, *of("k1", "k2", "k3", "k4")]),
+        }.get(kind)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"{path}: camera {name!r} lacks or garbles {error}; expected width, height, projection and focal"
+        ) from error
+    if colmap is None:
+        raise InputError(
+            f"{path}: camera {name!r} is of projection {kind!r}; expected perspective, brown, radial or a fisheye"
+        )
+    return pycolmap.Camera(model=colmap[0], width=width, height=height, params=colmap[1])
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path} is no JSON: {error}") from error

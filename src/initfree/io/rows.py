@@ -1,0 +1,80 @@
+"""Observations of formats that list them row by row: image, landmark, x, y."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pycolmap
+
+from initfree.errors import InputError
+from initfree.observations import Image, Intrinsics, Observations, observe
+from initfree.tracks import Array, Index
+
+
+def observations_of_rows(
+    source: str,
+    names: Sequence[str],
+    cameras: Sequence[pycolmap.Camera],
+    image: Index,
+    landmark_id: Index,
+    xy: Array,
+    intrinsics: Intrinsics,
+    camera_of: Sequence[int] | None = None,
+) -> Observations:
+    """Image k is id k + 1 and has the camera of number `camera_of[k]`, by default k; cameras get the ids 1, 2, ..."""
+    if len(xy) and not np.isfinite(xy).all():
+        bad = int(np.flatnonzero(~np.isfinite(xy).all(axis=1))[0])
+        raise InputError(
+            f"{source}: image {names[int(image[bad])]!r} has an observation at {xy[bad].tolist()}; expected finite numbers"
+        )
+    by_id = {}
+    for k, camera in enumerate(cameras):
+        camera.camera_id = k + 1
+        by_id[k + 1] = camera
+    order = np.argsort(image, kind="stable")
+    begin = np.searchsorted(image[order], np.arange(len(names) + 1))
+    keypoint = np.empty(len(image), dtype=np.int64)
+    keypoint[order] = np.arange(len(image)) - begin[image[order]]
+    images = [
+        Image(name, k + 1, 1 + (k if camera_of is None else camera_of[k]), xy[order[begin[k] : begin[k + 1]]])
+        for k, name in enumerate(names)
+    ]
+    return observe(source, images, by_id, image, landmark_id, keypoint, intrinsics=intrinsics)
+
+
+def unknown_camera(width: float, height: float) -> pycolmap.Camera:
+    """A camera of which the image's size is all that is known."""
+    focal = float(max(width, height))
+    return pycolmap.Camera(
+        model="SIMPLE_RADIAL", width=int(width), height=int(height), params=[focal, width / 2.0, height / 2.0, 0.0]
+    )
+
+
+def centred_camera(focal: float, k1: float, k2: float, size: int) -> pycolmap.Camera:
+    """A camera of a format that measures from the middle of images of untold size."""
+    return pycolmap.Camera(model="RADIAL", width=size, height=size, params=[focal, size / 2.0, size / 2.0, k1, k2])
+
+
+def size_around(xy: Array) -> int:
+    """Width of a square image around its middle that holds all observations measured from there."""
+    return 2 * int(np.ceil(float(np.abs(xy[np.isfinite(xy)]).max(initial=1.0)))) + 2
+
+
+def opencv_camera(
+    source: str, width: int, height: int, K: Array, distortion: Array, fisheye: bool = False
+) -> pycolmap.Camera:
+    """OpenCV's K and distortion (k1 k2 p1 p2 [k3 [k4 k5 k6]], or k1 k2 k3 k4 of a fisheye) as a COLMAP camera."""
+    focal = [K[0, 0], K[1, 1], K[0, 2], K[1, 2]]
+    d = np.asarray(distortion, dtype=np.float64).reshape(-1)
+    if K.shape != (3, 3) or not (np.isfinite(K).all() and np.isfinite(d).all()) or min(focal[:2]) <= 0.0:
+        raise InputError(
+            f"{source}: the camera matrix is {K.tolist()}, the distortion {d.tolist()}; expected finite 3x3, f > 0"
+        )
+    most = 4 if fisheye else 8
+    if len(d) > most and d[most:].any():
+        raise InputError(f"{source}: {len(d)} distortion coefficients; expected at most {most}")
+    d = np.concatenate([d, np.zeros(most)])[:most]
+    if fisheye:
+        return pycolmap.Camera(model="OPENCV_FISHEYE", width=width, height=height, params=[*focal, *d])
+    if d[4:].any():
+        return pycolmap.Camera(model="FULL_OPENCV", width=width, height=height, params=[*focal, *d])
+    return pycolmap.Camera(model="OPENCV", width=width, height=height, params=[*focal, *d[:4]])

@@ -1,0 +1,63 @@
+"""The words of a text file, one after the other, as the formats of the years before JSON have them."""
+
+from pathlib import Path
+
+import numpy as np
+
+from initfree.errors import InputError
+from initfree.tracks import Array
+
+
+class Words:
+    """Reads numbers in order; every complaint names the file and what was expected."""
+
+    def __init__(self, path: Path, what: str, text: str) -> None:
+        self.path, self.what = path, what
+        self._words = text.split()
+        self._next = 0
+
+    def word(self, expected: str) -> str:
+        if self._next >= len(self._words):
+            raise InputError(f"{self.path} ends too early for a {self.what}; expected {expected}")
+        self._next += 1
+        return self._words[self._next - 1]
+
+    def count(self, expected: str) -> int:
+        """A whole number, not below zero, and no more than there are words left."""
+        word = self.word(expected)
+        if not word.isdecimal():
+            raise InputError(f"{self.path}: {expected} is {word!r}; expected a whole number")
+        if int(word) > len(self._words) - self._next:
+            raise InputError(f"{self.path} announces {word} as {expected}, more than the file holds")
+        return int(word)
+
+    def numbers(self, count: int, expected: str) -> Array:
+        words = self._words[self._next : self._next + count]
+        if len(words) < count:
+            raise InputError(f"{self.path} ends too early for a {self.what}; expected {expected}")
+        self._next += count
+        try:
+            values = np.array(words, dtype=np.float64)
+        except ValueError as error:
+            raise InputError(f"{self.path}: {expected} are {' '.join(words[:4])}...; expected numbers") from error
+        if not np.isfinite(values).all():
+            raise InputError(
+                f"{self.path}: {expected} have {words[int(np.argmin(np.isfinite(values)))]!r}; expected finite numbers"
+            )
+        return values
+
+
+def read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+
+
+def begins_with(path: Path, start: str) -> bool:
+    """Whether a file's first bytes are these."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(start)) == start.encode()
+    except OSError:
+        return False

@@ -11,6 +11,7 @@ from test_unknown_intrinsics import street
 
 import initfree
 from initfree.auto.intrinsics import Recalibrated, free_where_it_pays, refine_intrinsics
+from initfree.auto.settled import settle_intrinsics
 from initfree.euclidean import adjust
 from initfree.evaluation import evaluate_models
 from initfree.io.colmap import reconstruction_of
@@ -162,3 +163,20 @@ def test_unknown_intrinsics_become_a_camera(scene):
     assert found is not None
     assert found[0].calibrated
     assert found[0].m == pytest.approx(problem.m * problem.unit / 420.0)
+
+
+def test_a_guess_ends_refined(scene):
+    truth = to_reconstruction(scene, "RADIAL")
+    guess = long_focal(truth, 1.15)
+    result = initfree.solve(initfree.load(guess, intrinsics="refine"))
+    assert aucs(result.problem, result.reconstruction, truth) < 50.0
+    ended = settle_intrinsics(result)
+    assert ended.accepted
+    assert ended.problem.observations.cameras[3].params[0] == pytest.approx(420.0, rel=0.01)
+    assert aucs(ended.problem, ended.reconstruction, truth) > 97.0
+
+
+def test_a_right_result_is_returned_as_it_is(scene):
+    result = initfree.solve(initfree.load(to_reconstruction(scene, "RADIAL")))
+    assert result.accepted
+    assert settle_intrinsics(result) is result

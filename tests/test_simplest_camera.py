@@ -11,6 +11,7 @@ from test_free_intrinsics import aucs
 from test_unknown_intrinsics import street
 
 import initfree
+from initfree.auto.settled import settle_intrinsics
 from initfree.auto.simplest_camera import alike_images, simplest_cameras
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.io.colmap import reconstruction_of
@@ -66,6 +67,7 @@ def test_no_more_than_the_images_show(scene, model):
     camera = found.problem.observations.cameras[3]
     # k2 = 0.01 moves a corner by a quarter of a pixel.
     assert camera.model_name in (("SIMPLE_RADIAL", "RADIAL") if model == "RADIAL" else (model,))
+    assert np.abs(camera.params[camera.principal_point_idxs()] - [320.0, 240.0]).max() < 1e-9
     assert camera.params[0] == pytest.approx(420.0, rel=5e-3)
     assert found.problem.calibrated
     assert aucs(found.problem, found.reconstruction, truth) > 97.0
@@ -119,3 +121,18 @@ def test_names_and_sizes_tell_which_images_are_alike(scene):
         image.name = f"left/{n:03d}.jpg" if n < 10 else f"right/{n:03d}.jpg" if n < 20 else f"right/GOPR{n}.jpg"
     groups = alike_images(initfree.load(model, intrinsics="unknown"))
     assert groups.tolist() == [0] * 10 + [1] * 10 + [2] * 4
+
+
+def test_an_accepted_result_ends_with_the_camera_that_was_found(scene):
+    truth = to_reconstruction(scene, "SIMPLE_RADIAL")
+    result = initfree.solve(initfree.load(truth, intrinsics="unknown"))
+    assert result.accepted
+    ended = settle_intrinsics(result)
+    assert ended.accepted
+    assert ended.problem.calibrated
+    assert ended.stages[-1].name == "intrinsics"
+    assert ended.certificate.evidence.focal_rise == result.certificate.evidence.focal_rise
+    assert "one camera (SIMPLE_RADIAL)" in ended.notes[-1]
+    written = ended.to_colmap()
+    assert written.cameras[3].params == pytest.approx([420.0, 320.0, 240.0, -0.05], rel=0.01, abs=0.01)
+    assert written.compute_mean_reprojection_error() == pytest.approx(ended.certificate.evidence.mean_pixels, rel=0.05)

@@ -21,7 +21,6 @@ from rich.console import Console
 from rich.table import Table
 
 import initfree
-from initfree.auto.strategy import solve_auto
 from initfree.certificate.verdict import metric_residuals
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.io.bal import BalFile, read_bal
@@ -177,7 +176,7 @@ def main(
         for seed in range(first_seed, first_seed + seeds):
             observations = shuffled(load_observations(path), seed)
             began = time.perf_counter()
-            result = solve_auto(build_problem(observations), initfree.SolveConfig(seed=seed))
+            result = initfree.solve(build_problem(observations), initfree.SolveConfig(seed=seed))
             seconds.append(time.perf_counter() - began)
             certified += result.certificate.accepted
             ratios.append(least_squares(build_problem(observations, 2), result) / optimum)

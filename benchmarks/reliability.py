@@ -22,7 +22,6 @@ from rich.console import Console
 
 import initfree
 from initfree.api import as_model
-from initfree.auto.strategy import solve_auto
 from initfree.benchmark.data import true_reconstruction
 from initfree.benchmark.methods import adjust_from_truth
 from initfree.benchmark.report.markdown import write_section
@@ -88,7 +87,7 @@ def run(name: str, seed: int, condition: Condition, config: initfree.SolveConfig
     truth, problem = dataset.to_colmap(), initfree.load(dataset.to_colmap(noisy=True))
     best = adjust_from_truth(problem, true_reconstruction(problem, as_model(truth)))
     began = time.perf_counter()
-    result = solve_auto(problem, config) if strategy == "auto" else initfree.solve(problem, config)
+    result = initfree.solve(problem, config, strategy)
     seconds = time.perf_counter() - began
     reference = Reconstruction.of_poses(problem.names, best.R, best.t, problem.landmark_ids, best.xyz)
     return Run(

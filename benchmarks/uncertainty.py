@@ -69,7 +69,7 @@ def _mean_rotation(turns: Array) -> Array:
 def run(name: str, seed: int) -> Run | None:
     dataset = generate(name, seed=seed, shuffle=True, noise=NOISE)
     truth = dataset.to_colmap()
-    result = initfree.solve_auto(initfree.load(dataset.to_colmap(noisy=True)))
+    result = initfree.solve(initfree.load(dataset.to_colmap(noisy=True)))
     if not result.certificate.accepted:
         return None
     problem, metric = result.problem, result.metric

@@ -16,6 +16,7 @@ from initfree.pipeline import OnProgress, State, run_stages
 from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
 from initfree.result import Result
+from initfree.two_view.rotations import check_rotations
 
 Model = Result | Reconstruction | pycolmap.Reconstruction | str | Path
 """whatever holds a reconstruction: in memory, or a path"""
@@ -39,6 +40,7 @@ def solve(
     if strategy not in ("auto", "single"):
         raise InputError(f"strategy is {strategy!r}; expected one of auto, single")
     model = None if truth is None else as_model(truth)
+    check_rotations(problem, config, model)
     with blas_threads(problem.tracks.cameras):
         if strategy == "auto":
             return solve_auto(problem, config, truth=model, on_progress=on_progress)

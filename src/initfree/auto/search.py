@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from initfree.pipeline import OnProgress, on_pairs
 from initfree.problem import Problem, restricted
 from initfree.reconstruction import Reconstruction
 from initfree.result import StageReport
+from initfree.tracks import Array
 from initfree.two_view.geometry import MIN_MATCHES, TwoView, relative_rotations, two_view_geometries
 from initfree.two_view.rotations import rotations_for, rotations_of
 from initfree.two_view.voting import vote
@@ -80,6 +82,15 @@ class Search:
         self.reports.append(StageReport("rotations", time.perf_counter() - began, iterations=len(rotations.pairs)))
         return rotations
 
+    @property
+    def holding(self) -> RelativeRotations | None:
+        """Rotations that hold the cameras of a start: those of the configured formulation, or else of the pairs."""
+        return relative_rotations(self.pairs) if self.rotations is None else self.rotations
+
+    def start(self, name: str, keep: NDArray[np.bool_] | None = None, cameras: Array | None = None, **changes: Any) -> Start:
+        """A start as configured, but for `changes` of the configuration, with the rotations that its formulation uses."""
+        return Start(name, replace(self.short, **changes), keep, self.rotations, cameras)
+
     @cached_property
     def voted(self) -> NDArray[np.bool_] | None:
         """Observations that survive the vote of two-view geometries; None where there is none, or too little survives."""
@@ -107,8 +118,7 @@ def guessed_continued(search: Search) -> list[Start]:
 
 def configured(search: Search) -> list[Start]:
     """The pipeline as configured; put off where stage 1 looks like wrong matches."""
-    first = Start(search.config.init, search.short, rotations=search.rotations)
-    return [replace(first, deferrable=not search.moving.reasons)]
+    return [replace(search.start(search.config.init), deferrable=not search.moving.reasons)]
 
 
 def voted_with_rotations(search: Search) -> list[Start]:
@@ -116,7 +126,7 @@ def voted_with_rotations(search: Search) -> list[Start]:
 
     No projective refinement: where few tracks join two parts, it bends them against each other.
     """
-    rotations = None if search.voted is None else relative_rotations(search.pairs)
+    rotations = None if search.voted is None else search.holding
     if rotations is None:
         return []
     config = replace(search.short, formulation="pose-rot", refine=False)
@@ -129,14 +139,13 @@ def voted(search: Search) -> list[Start]:
         return []
     starts = []
     before = next((a for a in search.attempts if a.start.name == "vote with rotations"), None)
-    rotations = relative_rotations(search.pairs)
-    if rotations is not None:
+    if search.holding is not None:
         config = replace(search.short, formulation="pose-rot")
-        starts.append(Start("vote with rotations, refined", config, search.voted, rotations))
+        starts.append(Start("vote with rotations, refined", config, search.voted, search.holding))
     if before is not None:
-        less = replace(search.short, alpha=CONTINUED_ALPHA)
-        starts.append(Start(f"vote, continued at alpha {CONTINUED_ALPHA}", less, search.voted, cameras=before.P))
-    return [*starts, Start("vote", search.short, search.voted)]
+        name = f"vote, continued at alpha {CONTINUED_ALPHA}"
+        starts.append(search.start(name, search.voted, before.P, alpha=CONTINUED_ALPHA))
+    return [*starts, search.start("vote", search.voted)]
 
 
 def trimmed(search: Search) -> list[Start]:
@@ -148,8 +157,7 @@ def trimmed(search: Search) -> list[Start]:
 def outward(search: Search) -> list[Start]:
     """Cameras that look away from the middle; and the configured start, if it was put off."""
     put_off = [replace(o.start, deferrable=False) for o in search.outcomes if isinstance(o, Deferred)]
-    config = replace(search.short, init="spectral-outward")
-    return [*put_off, Start("spectral-outward", config, search.voted)]
+    return [*put_off, search.start("spectral-outward", search.voted, init="spectral-outward")]
 
 
 def continued(search: Search) -> list[Start]:
@@ -157,17 +165,13 @@ def continued(search: Search) -> list[Start]:
     if not search.attempts:
         return []
     best = min(search.attempts, key=lambda attempt: attempt.cost)
-    less = replace(search.short, alpha=CONTINUED_ALPHA)
-    return [Start(f"continued at alpha {CONTINUED_ALPHA}", less, cameras=best.P)]
+    return [search.start(f"continued at alpha {CONTINUED_ALPHA}", cameras=best.P, alpha=CONTINUED_ALPHA)]
 
 
 def random(search: Search) -> list[Start]:
     """Random affine cameras."""
     seeds = range(search.config.seed, search.config.seed + SEEDS)
-    return [
-        Start(f"normal-affine, seed {seed}", replace(search.short, init="normal-affine", seed=seed), search.voted)
-        for seed in seeds
-    ]
+    return [search.start(f"normal-affine, seed {seed}", search.voted, init="normal-affine", seed=seed) for seed in seeds]
 
 
 ROUNDS: tuple[Callable[[Search], list[Start]], ...] = (

@@ -15,13 +15,11 @@ from initfree.auto.search import ROUNDS, Search
 from initfree.auto.start import Start, run_start
 from initfree.config import SolveConfig
 from initfree.errors import InputError
-from initfree.formulations import make
 from initfree.parallel import abandonable, in_order
 from initfree.pipeline import OnProgress
 from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
 from initfree.result import Result
-from initfree.two_view.rotations import check_calibrated
 
 
 def solve_auto(
@@ -40,8 +38,6 @@ def solve_auto(
     """
     if not config.adjust:
         raise InputError("the strategy auto ranks starts by their Euclidean adjustment; adjust=False needs strategy single")
-    if make(config.formulation, config.alpha).uses_rotations:
-        check_calibrated(problem, config)
     search = Search(problem, config, truth, on_progress)
     for starts in ROUNDS:
         if _run(search, starts(search)):

@@ -4,6 +4,7 @@ import numpy as np
 
 from initfree.config import SolveConfig
 from initfree.errors import InputError
+from initfree.formulations import make
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
@@ -14,21 +15,27 @@ def rotations_for(
     problem: Problem, config: SolveConfig, truth: Reconstruction | None = None, on_pair: OnPair | None = None
 ) -> RelativeRotations:
     """As the configuration asks: from the truth, which must then be given, or estimated. Never one for the other."""
-    check_calibrated(problem, config)
-    if config.rotations == "truth":
-        if truth is None:
-            raise InputError("rotations from the truth were asked for, but no truth was given")
+    check_rotations(problem, config, truth)
+    if truth is not None and config.rotations == "truth":
         return rotations_from_truth(problem, truth)
     return rotations_of(problem, two_view_geometries(problem, config.seed, on_pair=on_pair))
 
 
-def check_calibrated(problem: Problem, config: SolveConfig) -> None:
-    """A formulation that uses relative rotations needs intrinsics."""
-    if not problem.calibrated:
+def check_rotations(problem: Problem, config: SolveConfig, truth: Reconstruction | None) -> None:
+    """Whether the rotations that the configuration asks for are of use and can be had, before anything is solved."""
+    uses = make(config.formulation, config.alpha).uses_rotations
+    if config.rotations == "truth" and not uses:
+        raise InputError(
+            f"rotations is 'truth', but the formulation {config.formulation!r} uses no rotations; "
+            "expected one that does, such as pose-rot, or rotations 'estimated'"
+        )
+    if uses and not problem.calibrated:
         raise InputError(
             f"{config.formulation} uses relative rotations, which need known intrinsics; "
             f"{problem.observations.source} has none"
         )
+    if config.rotations == "truth" and truth is None:
+        raise InputError("rotations is 'truth', but no truth was given; expected the model to take them from")
 
 
 def rotations_from_truth(problem: Problem, truth: Reconstruction) -> RelativeRotations:

@@ -96,7 +96,8 @@ def test_wrong_matches_are_left_out(scene, share):
     assert result.problem.tracks.observations < problem.tracks.observations
     assert consensus(result.problem, result.reconstruction).mean() > 0.99
     assert len(result.reconstruction.xyz) == len(result.X) == result.problem.tracks.landmarks
-    assert result.to_colmap().num_points3D() == result.problem.tracks.landmarks
+    # The written model has them, and tracks of two that came back.
+    assert result.to_colmap().num_points3D() >= result.problem.tracks.landmarks
 
 
 def test_vote_finds_wrong_matches(scene):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from threading import Event
 
 from initfree.auto.completion import complete
+from initfree.auto.confused import only_doubled, without_confused_tracks
 from initfree.auto.doubt import doubt_intrinsics
 from initfree.auto.ranking import best_attempt, found_twice, settled
 from initfree.auto.search import ROUNDS, Search
@@ -44,7 +45,21 @@ def solve_auto(
             break
     result = settled(problem, search.attempts).result(problem, [attempt.report() for attempt in search.attempts])
     result = complete(doubt_intrinsics(result, config, on_progress))
-    return replace(result, config=config, start_config=result.config, stages=(*search.reports, *result.stages))
+    result = replace(result, config=config, start_config=result.config, stages=(*search.reports, *result.stages))
+    return _undone(result, config, truth, on_progress) if only_doubled(result.certificate) else result
+
+
+def _undone(result: Result, config: SolveConfig, truth: Reconstruction | None, on_progress: OnProgress | None) -> Result:
+    """What is left of a doubled reconstruction's problem without the tracks that doubled it, solved, if that is accepted."""
+    problem = without_confused_tracks(result.problem, result.reconstruction, result.certificate)
+    if problem is None:
+        return replace(result, notes=(*result.notes, "without the landmarks that both groups see, nothing joins them"))
+    apart = solve_auto(problem, config, truth=truth, on_progress=on_progress)
+    if not apart.accepted:
+        return result
+    cut = result.problem.tracks.observations - problem.tracks.observations
+    note = f"parts that look alike had been taken for one: {cut} observations were cut and the rest solved again"
+    return replace(apart, starts=(*result.starts, *apart.starts), notes=(*apart.notes, note))
 
 
 def _run(search: Search, starts: list[Start]) -> bool:
@@ -62,7 +77,8 @@ def _run(search: Search, starts: list[Start]) -> bool:
             if not search.attempts:
                 continue
             certified = best_attempt(problem, search.attempts).certificate.accepted
-            if certified or search.moving.reasons or found_twice(problem, search.attempts):
+            doubled = only_doubled(search.attempts[-1].certificate)
+            if certified or doubled or search.moving.reasons or found_twice(problem, search.attempts):
                 return True
     finally:
         running.close()

@@ -17,6 +17,7 @@ from initfree.tracks import Array
 
 _NAMED = 8
 """images that a reason names"""
+NOT_DOUBLED = "not doubled"
 _MANY_TWINS = 0.3
 """share of landmarks with a twin that is worth a word"""
 _CERTAIN = 1.0
@@ -161,7 +162,7 @@ def certain_cameras(e: Evidence) -> Finding:
 def not_doubled(e: Evidence) -> Finding:
     """Equal parts of the scene may have been taken for one."""
     if e.closer is None:
-        return Finding("not doubled", _CERTAIN, "")
+        return Finding(NOT_DOUBLED, _CERTAIN, "")
     d = e.closer.duplication
     reason = (
         f"{_part(e, d.smaller)} and the others look at the same places from the same sides, but share only "
@@ -169,7 +170,7 @@ def not_doubled(e: Evidence) -> Finding:
     )
     if d.twins > _MANY_TWINS:
         reason += f" ({d.twins:.0%} of the landmarks that only one of the groups sees are there twice)"
-    return Finding("not doubled", d.sharing - T.MIN_SHARING, reason)
+    return Finding(NOT_DOUBLED, d.sharing - T.MIN_SHARING, reason)
 
 
 def parallax(e: Evidence) -> Finding:

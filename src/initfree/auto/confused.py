@@ -1,0 +1,29 @@
+"""Equal parts that were taken for one, undone: the tracks that did it are cut, and what is left is solved again."""
+
+import numpy as np
+
+from initfree.certificate import Certificate
+from initfree.certificate.checks import NOT_DOUBLED
+from initfree.certificate.twins import merged_observations
+from initfree.euclidean.residuals import consensus
+from initfree.problem import Problem, restricted
+from initfree.reconstruction import Reconstruction
+
+
+def only_doubled(certificate: Certificate) -> bool:
+    """Whether nothing stands against a reconstruction but that parts of it may lie on top of each other."""
+    failed = {finding.check for finding in certificate.findings if not finding.passed and not finding.doubt}
+    return failed == {NOT_DOUBLED}
+
+
+def without_confused_tracks(problem: Problem, reconstruction: Reconstruction, certificate: Certificate) -> Problem | None:
+    """The problem without the smaller group's observations of landmarks that fit in both groups.
+
+    These joined the groups; tracks across them that do not fit now may show how they are joined indeed. None where nothing
+    is left that does.
+    """
+    closer = certificate.evidence.closer
+    assert closer is not None
+    confused = merged_observations(problem.tracks, consensus(problem, reconstruction), closer.duplication.smaller)
+    found = restricted(problem, np.logical_not(confused))
+    return None if found is None else found[0]

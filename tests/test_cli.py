@@ -11,8 +11,12 @@ from pathlib import Path
 import pytest
 
 import initfree
+from initfree.commands import extras
 from initfree.commands.cli import BENCH, COMMANDS, _load, main
 from initfree.commands.extras import extra_of
+from initfree.commands.warmup import _ring
+from initfree.engine.compilation import kept, kernels, must_compile
+from initfree.problem import Problem
 
 ROOT = Path(__file__).parents[1]
 
@@ -135,3 +139,30 @@ def test_a_signal_while_libraries_load_ends_quietly(number, delay):
     assert process.returncode in (0, 128 + number)
     assert "Traceback" not in err
     assert "stack trace" not in err
+
+
+def test_doctor_names_what_is_there_and_how_to_get_the_rest(capsys, monkeypatch):
+    assert run("doctor") == 0
+    out = capsys.readouterr().out
+    for word in ("initfree", initfree.__version__, "numba", "threads", "BLAS", "kernels", "Blender", "Chromium"):
+        assert word in out
+    monkeypatch.setitem(extras.MODULES, "bench", ("a_module_that_is_nowhere",))
+    assert run("doctor") == 0
+    assert "pip install 'initfree[bench]'" in capsys.readouterr().out.replace("\n", " ")
+
+
+def test_kernels_are_known_to_be_kept_after_a_solve():
+    import initfree.api
+
+    _ = initfree.solve(Problem.from_tracks(*_ring(8, 60)))
+    assert not must_compile()
+    loaded = kernels()
+    assert "initfree.engine.kernels" in loaded
+    assert sum(kept(kernel) > 0 for found in loaded.values() for kernel in found) >= 10
+
+
+def test_kernels_are_known_to_be_missing_where_nothing_is_kept(tmp_path):
+    program = "import initfree.api; from initfree.engine.compilation import must_compile; print(must_compile())"
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    process = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert process.stdout == "True\n"

@@ -1,6 +1,6 @@
 """What to install for the parts of the program that are optional."""
 
-_MODULES = {
+MODULES = {
     "generate": ("pydantic", "pydantic_core", "embreex", "trimesh", "matplotlib", "PIL", "OpenEXR"),
     "bench": ("dask", "distributed", "filelock", "pyarrow", "pandas", "plotly", "jinja2"),
 }
@@ -10,7 +10,7 @@ _MODULES = {
 def extra_of(module: str) -> str | None:
     """The extra that brings a module, "matplotlib.pyplot" as "matplotlib"; None where no extra does."""
     root = module.partition(".")[0]
-    return next((extra for extra, modules in _MODULES.items() if root in modules), None)
+    return next((extra for extra, modules in MODULES.items() if root in modules), None)
 
 
 def missing_extra(error: ImportError, prog: str) -> str | None:

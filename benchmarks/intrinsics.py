@@ -1,0 +1,146 @@
+"""Intrinsics that are wrong, guessed or unknown: what the last stage of a solve makes of them.
+
+Every problem is solved from nothing with the intrinsics as given, then `settle_intrinsics` ends it: the tables show both.
+AUC@5 of rotations and translations in percent; error is the mean over observations that fit, in pixels.
+
+INITFREE_DATA=... OPENBLAS_NUM_THREADS=1 python benchmarks/intrinsics.py
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pycolmap
+import tyro
+from data import data_directory
+from rich.console import Console
+from rich.table import Table
+
+import initfree
+from initfree.auto.settled import settle_intrinsics
+from initfree.generator import generate
+from initfree.problem import Problem
+from initfree.recalibration import found_camera
+from initfree.result import Result
+
+Part = Literal["studio", "long", "shared"]
+FACTORS = (1.0, 1.03, 1.06, 1.1)
+
+
+def with_long_focals(model: pycolmap.Reconstruction, factor: float) -> pycolmap.Reconstruction:
+    """The model with all focal lengths times `factor`."""
+    result = pycolmap.Reconstruction(model)
+    for camera in result.cameras.values():
+        params = np.array(camera.params)
+        params[camera.focal_length_idxs()] *= factor
+        camera.params = params
+    return result
+
+
+def studio(guess: bool) -> tuple[pycolmap.Reconstruction, Path]:
+    """The ring of 16 cameras, with its calibration or with the guess that its own software began from."""
+    home = data_directory() / "arrays" / "studio16"
+    model = pycolmap.Reconstruction(home / "input" / "sparse" / "0")
+    if guess:
+        initial = json.loads((home / "cam_params_initial.json").read_text())
+        for camera_id, camera in model.cameras.items():
+            given = initial[str(camera_id - 1)]
+            names = ("fx", "fy", "cx", "cy", "k1", "k2", "p1", "p2", "k3")
+            camera.params = [*(given[name] for name in names), 0.0, 0.0, 0.0]
+    return model, home / "gt" / "sparse" / "0"
+
+
+def one_camera_an_image(directory: Path) -> pycolmap.Reconstruction:
+    """The real sets have a camera id for each image already."""
+    return pycolmap.Reconstruction(directory / "input" / "sparse" / "0")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A problem, and what became of it."""
+
+    name: str
+    given: str
+    before: Result
+    after: Result
+    seconds: float
+    """of the last stage"""
+    truth: pycolmap.Reconstruction | Path | None
+
+    def cells(self) -> list[str]:
+        return [
+            self.name, self.given, *self._figures(self.before), *self._figures(self.after), f"{self.seconds:.1f}",
+            "; ".join(note for note in self.after.notes if note.startswith("intrinsics")) or "as given",
+        ]  # fmt: skip
+
+    def _figures(self, result: Result) -> list[str]:
+        auc = "-"
+        if self.truth is not None:
+            metrics = initfree.evaluate(result, self.truth)
+            auc = f"{metrics.rotation_auc5:.1f} / {metrics.translation_auc5:.1f}"
+        focal = focal_lengths(result.problem, result)
+        spread = f"{focal.min():.0f}" if np.ptp(focal) < 0.5 else f"{focal.min():.0f}-{focal.max():.0f}"
+        return [auc, f"{result.certificate.evidence.mean_pixels:.4f}", spread, "yes" if result.accepted else "no"]
+
+
+def focal_lengths(problem: Problem, result: Result) -> np.ndarray:
+    """Of every camera, in pixels."""
+    cameras, r = problem.observations.cameras, result.reconstruction
+    ids = np.unique(problem.camera_ids)
+    found = [cameras[k] if problem.calibrated else found_camera(problem, r.focal, r.radial, k) for k in ids.tolist()]
+    return np.array([camera.mean_focal_length() for camera in found])
+
+
+def solved(name: str, given: str, problem: Problem, truth: pycolmap.Reconstruction | Path | None) -> Row:
+    before = initfree.solve(problem, strategy="single" if problem.observations.intrinsics == "refine" else "auto")
+    began = time.perf_counter()
+    after = settle_intrinsics(before)
+    return Row(name, given, before, after, time.perf_counter() - began, truth)
+
+
+def rows(parts: tuple[Part, ...], sets: tuple[str, ...], seed: int) -> Iterator[Row]:
+    if "studio" in parts:
+        for intrinsics in ("known", "refine", "unknown"):
+            model, truth = studio(guess=intrinsics == "refine")
+            yield solved("studio16", intrinsics, initfree.load(model, intrinsics=intrinsics), truth)
+    if "long" in parts:
+        for name in sets:
+            if name == "south_building":
+                truth = given = pycolmap.Reconstruction(data_directory() / "south_building" / "sparse")
+            else:
+                dataset = generate(name, seed=seed, noise=0.5)
+                truth, given = dataset.to_colmap(), dataset.to_colmap(noisy=True)
+            for factor in FACTORS:
+                yield solved(name, f"f {factor - 1.0:+.0%}", initfree.load(with_long_focals(given, factor)), truth)
+    if "shared" in parts:
+        for name in ("corridor", "house", "dinosaur"):
+            model = one_camera_an_image(data_directory() / "real" / name)
+            known = initfree.solve(initfree.load(model))
+            problem = initfree.load(model, intrinsics="unknown")
+            yield solved(name, "unknown, one id an image", problem, known.to_colmap())
+
+
+def main(
+    parts: tuple[Part, ...] = ("studio", "long", "shared"),
+    sets: tuple[str, ...] = ("set1", "set3", "south_building"),
+    seed: int = 0,
+) -> None:
+    """Print one table. Without a truth (corridor, house, dinosaur) AUCs are against the solution with given intrinsics."""
+    table = Table(
+        "problem", "intrinsics", "AUC@5", "error", "focal", "accepted",
+        "AUC@5 after", "error", "focal", "accepted", "s", "what was done",
+    )  # fmt: skip
+    console = Console(width=200)
+    for row in rows(parts, sets, seed):
+        cells = row.cells()
+        console.log(" | ".join(cells))
+        table.add_row(*cells)
+    console.print(table)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from initfree.camera_graph import smoothest, without_diagonal
 from initfree.errors import InputError
 from initfree.tracks import Array, Tracks
 
@@ -78,13 +79,9 @@ def spectral_positions(tracks: Tracks, dimensions: int = 2) -> Array:
     C_kl counts the landmarks that cameras k and l share, D its row sums. Cameras that see the same come close together,
     which on any closed trajectory gives its cyclic order, whatever the order in the file.
     """
-    C = tracks.covisibility.astype(np.float64)
-    np.fill_diagonal(C, 0.0)
-    root = np.sqrt(np.maximum(C.sum(axis=1), 1e-12))
-    _, vectors = np.linalg.eigh(np.eye(len(C)) - C / np.outer(root, root))
-    position = np.zeros((len(C), dimensions))
-    available = min(dimensions, len(C) - 1)
-    position[:, :available] = vectors[:, 1 : 1 + available] / root[:, None]
+    position = np.zeros((tracks.cameras, dimensions))
+    found = smoothest(without_diagonal(tracks.covisible), dimensions)
+    position[:, : found.shape[1]] = found
     # An eigenvector's sign is arbitrary; the largest entry made positive fixes it for every order of the cameras.
     largest = np.argmax(np.abs(position), axis=0)
     position *= np.where(position[largest, np.arange(dimensions)] < 0.0, -1.0, 1.0)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from initfree.auto.guesses import continued_guess, guessed_start
 from initfree.auto.start import Attempt, Deferred, Outcome, Start
+from initfree.camera_graph import without_diagonal
 from initfree.certificate.baseline import Baselines, baselines
 from initfree.config import SolveConfig
 from initfree.formulations import make
@@ -94,8 +95,8 @@ class Search:
     @cached_property
     def voted(self) -> NDArray[np.bool_] | None:
         """Observations that survive the vote of two-view geometries; None where there is none, or too little survives."""
-        shared = np.tril(self.problem.tracks.covisibility, -1)
-        if not self.problem.calibrated or not (shared >= MIN_MATCHES).any():
+        shared = without_diagonal(self.problem.tracks.covisible)
+        if not self.problem.calibrated or not (shared.data >= MIN_MATCHES).any():
             return None
         began = time.perf_counter()
         keep = vote(self.problem.tracks, self.pairs)

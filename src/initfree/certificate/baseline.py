@@ -12,6 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
+from initfree.camera_graph import neighbours
 from initfree.certificate.thresholds import MIN_BASELINE
 from initfree.problem import Problem
 from initfree.reconstruction import nearest_rotation
@@ -63,30 +64,28 @@ def baselines(problem: Problem) -> Baselines:
         rays /= np.linalg.norm(rays, axis=1, keepdims=True)
     residual = _rotation_residuals if calibrated else _homography_residuals
     least = _LEAST_SHARED if calibrated else _LEAST_FOR_HOMOGRAPHY
-    shared = tracks.covisibility.copy()
+    shared = tracks.covisible
     mean_unit = unit.mean(axis=1)
-    of_camera = [np.flatnonzero(tracks.cam == k) for k in range(tracks.cameras)]
 
     @cache
     def needed(k: int, l: int) -> float:
         """Median residual, NaN where two cameras share too little."""
         if shared[k, l] < least:
             return np.nan
-        a, b = of_camera[k], of_camera[l]
+        a, b = tracks.seen_by(k), tracks.seen_by(l)
         _, i, j = np.intersect1d(tracks.landmark[a], tracks.landmark[b], assume_unique=True, return_indices=True)
         a, b = a[i], b[j]
         return float(np.median(mean_unit[a] * residual(rays[a], rays[b])))
 
-    np.fill_diagonal(shared, -1)
-    neighbours = np.argsort(-shared, axis=1, kind="stable")[:, : min(NEIGHBOURS, tracks.cameras - 1)]
-    by_camera = np.array([[needed(k, int(l)) for l in neighbours[k]] for k in range(tracks.cameras)])
+    closest = neighbours(shared, NEIGHBOURS)
+    by_camera = np.array([[needed(k, int(l)) for l in closest[k]] for k in range(tracks.cameras)])
     known = by_camera[np.isfinite(by_camera).any(axis=1)]
     turning = float(np.median(np.nanmax(known, axis=1))) if len(known) else np.inf
     # Where cameras share too little to tell, nothing says that they are in one place.
     three = any(
         not needed(int(l), int(n)) < MIN_BASELINE
         for k in range(tracks.cameras)
-        for l, n in combinations(neighbours[k][~(by_camera[k] < MIN_BASELINE)], 2)
+        for l, n in combinations(closest[k][~(by_camera[k] < MIN_BASELINE)], 2)
     )
     return Baselines(turning, three, calibrated)
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
+from scipy.sparse import csr_array
 
+from initfree.camera_graph import smoothest, without_diagonal
 from initfree.tracks import Array, Index, Tracks
 
 _UNFITTING = 0.01
@@ -41,8 +42,10 @@ def weakest_joint(tracks: Tracks, fits: NDArray[np.bool_], expected: Callable[[A
     """
     length = np.diff(tracks.ptr)[tracks.landmark]
     weight = np.where(length > 1, 1.0 / np.maximum(length - 1, 1), 0.0) ** 0.5
-    shared, fitting = (tracks.shared_by(weight * chosen) for chosen in (np.ones_like(fits), fits))
-    order = _fiedler_order(fitting + _UNFITTING * shared)
+    shared, fitting = (tracks.sharing(weight * chosen) for chosen in (np.ones_like(fits), fits))
+    graph = without_diagonal(csr_array(fitting + _UNFITTING * shared))
+    # The weak cuts of a graph are cuts of the order of its Fiedler vector.
+    order = np.argsort(smoothest(graph, 1)[:, 0], kind="stable")
     place = np.empty(tracks.cameras, dtype=np.int64)
     place[order] = np.arange(tracks.cameras)
     joining, good = (_across(tracks, place, chosen) for chosen in (np.ones_like(fits), fits))
@@ -53,17 +56,6 @@ def weakest_joint(tracks: Tracks, fits: NDArray[np.bool_], expected: Callable[[A
     smaller = np.zeros(tracks.cameras, dtype=bool)
     smaller[order[: k + 1] if 2 * (k + 1) <= tracks.cameras else order[k + 1 :]] = True
     return Joint(smaller, int(joining[k]), int(good[k]))
-
-
-def _fiedler_order(graph: Array) -> Index:
-    """Cameras sorted by the Fiedler vector of the graph's normalised Laplacian: its weak cuts are cuts of this order."""
-    graph = graph.copy()
-    np.fill_diagonal(graph, 0.0)
-    degree = graph.sum(axis=0)
-    scale = np.where(degree > 0.0, degree, 1.0) ** -0.5
-    laplacian = np.diag(degree * scale**2) - scale[:, None] * graph * scale
-    _, vectors = eigh(laplacian, subset_by_index=(0, 1))
-    return np.argsort(vectors[:, 1] * scale, kind="stable")
 
 
 def _across(tracks: Tracks, place: Index, chosen: NDArray[np.bool_]) -> Index:

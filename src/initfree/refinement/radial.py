@@ -74,7 +74,7 @@ def third_rows(tracks: Tracks, m: Array, P: Array, X: Array, distortion: bool) -
     """
     P = P.copy()
     for camera in range(tracks.cameras):
-        here = np.flatnonzero(tracks.cam == camera)
+        here = tracks.seen_by(camera)
         observed, points = m[here], X[tracks.landmark[here]]
         r2 = np.maximum(np.einsum("nk,nk->n", observed, observed), 1e-12)
         along = np.einsum("nk,nk->n", observed, points @ P[camera, :2].T) / r2

@@ -8,6 +8,7 @@ import numpy as np
 import pycolmap
 from numpy.typing import NDArray
 
+from initfree.camera_graph import neighbours
 from initfree.errors import InputError
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.parallel import in_order
@@ -92,15 +93,10 @@ def estimated(geometry: Callable[[Pair], Value | None], pairs: list[Pair], on_pa
 
 def shared_matches(tracks: Tracks, min_matches: int, most: int | None = None) -> Iterator[Pair]:
     """(k, l, matches) of the neighbour pairs k > l; of more than `most` matches, evenly chosen ones."""
-    by_camera = [np.flatnonzero(tracks.cam == k) for k in range(tracks.cameras)]
-    for k, l in neighbour_pairs(tracks.covisibility, min_matches):
-        _, a, b = np.intersect1d(
-            tracks.landmark[by_camera[k]],
-            tracks.landmark[by_camera[l]],
-            return_indices=True,
-            assume_unique=True,
-        )
-        matches = np.stack([by_camera[k][a], by_camera[l][b]], axis=1)
+    for k, l in neighbour_pairs(tracks, min_matches):
+        of_k, of_l = tracks.seen_by(k), tracks.seen_by(l)
+        _, a, b = np.intersect1d(tracks.landmark[of_k], tracks.landmark[of_l], return_indices=True, assume_unique=True)
+        matches = np.stack([of_k[a], of_l[b]], axis=1)
         if most is not None and len(matches) > most:
             matches = matches[np.linspace(0, len(matches) - 1, most).astype(np.int64)]
         yield k, l, matches
@@ -118,13 +114,9 @@ def relative_rotations(pairs: list[TwoView]) -> RelativeRotations | None:
     )
 
 
-def neighbour_pairs(shared: np.ndarray, min_matches: int) -> list[tuple[int, int]]:
+def neighbour_pairs(tracks: Tracks, min_matches: int) -> list[tuple[int, int]]:
     """(k, l), k > l: every camera with its most covisible others."""
-    shared = shared.copy()
-    np.fill_diagonal(shared, 0)
-    pairs = set()
-    for k in range(len(shared)):
-        for l in np.argsort(-shared[k], kind="stable")[:NEIGHBOURS]:
-            if shared[k, l] >= min_matches:
-                pairs.add((max(k, int(l)), min(k, int(l))))
-    return sorted(pairs)
+    closest = neighbours(tracks.covisible, NEIGHBOURS)
+    k, l = np.repeat(np.arange(tracks.cameras), closest.shape[1]), closest.reshape(-1)
+    enough = tracks.covisible[k, l] >= min_matches
+    return sorted({(max(pair), min(pair)) for pair in zip(k[enough].tolist(), l[enough].tolist(), strict=True)})

@@ -1,6 +1,7 @@
 """Relative rotations between cameras, for formulations that use them: from the truth, or from two-view geometry."""
 
 import numpy as np
+from scipy.sparse import tril
 
 from initfree.config import SolveConfig
 from initfree.errors import InputError
@@ -45,9 +46,9 @@ def rotations_from_truth(problem: Problem, truth: Reconstruction) -> RelativeRot
     if missing:
         raise InputError(f"the truth has no pose for image {missing[0]!r}; rotations from the truth need all of them")
     R = truth.R[[index[name] for name in problem.names]]
-    shared = problem.tracks.covisibility
-    k, l = np.nonzero(np.tril(shared, -1))
-    return RelativeRotations(np.stack([k, l], axis=1), R[k] @ R[l].transpose(0, 2, 1), shared[k, l].astype(float))
+    shared = tril(problem.tracks.covisible, -1, format="coo")
+    k, l = (np.asarray(end, dtype=np.int64) for end in shared.coords)
+    return RelativeRotations(np.stack([k, l], axis=1), R[k] @ R[l].transpose(0, 2, 1), shared.data.astype(float))
 
 
 def rotations_of(problem: Problem, pairs: list[TwoView]) -> RelativeRotations:

@@ -1,0 +1,42 @@
+"""The graph of cameras: sparse and dense answers are the same."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
+from synthetic import random_tracks, ring
+
+from initfree import camera_graph
+from initfree.camera_graph import neighbours, smoothest, without_diagonal
+
+
+def test_sparse_eigenvectors_are_the_dense_ones(monkeypatch: pytest.MonkeyPatch):
+    graph = without_diagonal(ring(24, 300, keep=0.6, min_observations=3, seed=2).tracks.covisible)
+    dense = smoothest(graph, 3)
+    monkeypatch.setattr(camera_graph, "_DENSE", 0)
+    sparse = smoothest(graph, 3)
+    sparse *= np.sign(np.sum(sparse * dense, axis=0))
+    assert_allclose(sparse, dense, atol=1e-8 * np.abs(dense).max())
+
+
+@pytest.mark.parametrize("most", [0, 500])
+def test_the_fiedler_vector_tells_parts_apart(monkeypatch: pytest.MonkeyPatch, most: int):
+    """Two groups of three, joined weakly; then one camera that nothing joins."""
+    monkeypatch.setattr(camera_graph, "_DENSE", most)
+    graph = np.kron(np.eye(2), np.ones((3, 3)) - np.eye(3)) + 0.01 * (np.ones((6, 6)) - np.eye(6))
+    vector = smoothest(csr_array(graph), 1)[:, 0]
+    assert (np.sign(vector[:3]) == -np.sign(vector[3:])).all()
+    lonely = np.zeros((7, 7))
+    lonely[:6, :6] = graph + 1.0 - np.eye(6)
+    vector = smoothest(csr_array(lonely), 1)[:, 0]
+    assert np.argmax(np.abs(vector - np.median(vector))) == 6
+
+
+@pytest.mark.parametrize("count", [1, 3, 11, 50])
+def test_neighbours_are_those_of_the_dense_matrix(count: int):
+    tracks = random_tracks(np.random.default_rng(3), cameras=12, landmarks=4, shortest=2)
+    shared = tracks.covisibility.copy()
+    np.fill_diagonal(shared, -1)
+    assert (shared == 0).any()
+    expected = np.argsort(-shared, axis=1, kind="stable")[:, : min(count, 11)]
+    assert_array_equal(neighbours(tracks.covisible, count), expected)

@@ -1,41 +1,10 @@
 """What the commands show in a terminal."""
 
-import time
-
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table
-from rich.text import Text
 
-from initfree.engine.levenberg_marquardt import Iteration
 from initfree.evaluation import THRESHOLDS, Metrics
 from initfree.result import Result
-
-_REFRESH_SECONDS = 0.1
-
-
-class StageProgress:
-    """A live line for the stage under way: iteration, cost, λ. Silent where the output is not a terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self._live = Live(console=console, transient=True, auto_refresh=False)
-        self._shown = 0.0
-
-    def __enter__(self) -> "StageProgress":
-        self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._live.stop()
-
-    def __call__(self, stage: str, index: int, step: Iteration | None) -> None:
-        now = time.monotonic()
-        if now - self._shown >= _REFRESH_SECONDS:
-            self._shown = now
-            count = f"{index + 1:4d}"
-            told = count if step is None else f"iteration {count}   cost {step.cost:.6e}   λ {step.damping:.1e}"
-            line = f"{stage:<22} {told}"
-            self._live.update(Text(line), refresh=True)
 
 
 def print_result(console: Console, result: Result, seconds: float) -> None:
@@ -73,7 +42,7 @@ def print_result(console: Console, result: Result, seconds: float) -> None:
             stage.reason,
         )
     console.print(table)
-    upgraded, certificate, evidence = result.upgraded, result.certificate, result.certificate.evidence
+    upgraded, evidence = result.upgraded, result.certificate.evidence
     condition = f", conditioning {upgraded.conditioning:.3g}" if upgraded.singular_values else ""
     console.print(
         f"metric upgrade {(result.start_config or result.config).upgrade}: {upgraded.positive_depths:.1%} positive "
@@ -87,8 +56,13 @@ def print_result(console: Console, result: Result, seconds: float) -> None:
     )
     for note in result.notes:
         console.print(f"note: {note}", soft_wrap=True)
-    verdict = "accepted" if certificate.accepted else "not accepted"
-    console.print(f"{verdict}: {certificate.reason} ({seconds:.1f} s)", soft_wrap=True)
+    print_verdict(console, result, seconds)
+
+
+def print_verdict(console: Console, result: Result, seconds: float) -> None:
+    """The last line, and with --quiet the only one."""
+    verdict = "accepted" if result.accepted else "not accepted"
+    console.print(f"{verdict}: {result.certificate.reason} ({seconds:.1f} s)", soft_wrap=True)
 
 
 def print_starts(console: Console, result: Result) -> None:

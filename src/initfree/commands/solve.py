@@ -8,8 +8,9 @@ import tyro
 from rich.console import Console
 
 from initfree.api import solve as solve_problem
-from initfree.commands.display import StageProgress, print_metrics, print_result
+from initfree.commands.display import print_metrics, print_result, print_verdict
 from initfree.commands.options import Output
+from initfree.commands.solve_progress import Shown, SolveProgress
 from initfree.config import SolveConfig, Strategy
 from initfree.errors import InputError
 from initfree.evaluation import Metrics, evaluate_models
@@ -37,6 +38,7 @@ def solve(
     /,
     output: Output,
     config: tyro.conf.OmitArgPrefixes[SolveConfig],
+    shown: tyro.conf.OmitArgPrefixes[Shown],
     strategy: Strategy = "auto",
     min_obs: int = 3,
     intrinsics: Intrinsics | None = None,
@@ -62,7 +64,6 @@ def solve(
         truth: Model to evaluate against, and to take rotations from with --rotations truth.
     """
     began = time.perf_counter()
-    console = Console(stderr=True, highlight=False, markup=False)
     problem = load(input, min_obs, intrinsics, None if image_list is None else image_names(image_list))
     if images is not None:
         check_images(problem, images)
@@ -73,22 +74,28 @@ def solve(
         _refuse_to_overwrite(output, read)
     # Staged before the solve: an output that cannot be written should not cost the user a solve.
     with staged_directory(output) as staging:
-        with StageProgress(console) as progress:
+        with SolveProgress(shown) as progress:
             result = solve_problem(problem, config, strategy, truth=model, on_progress=progress)
         metrics = None if model is None else _scored(result, model)
+        scores = None if metrics is None else {stage: m.to_dict() for stage, m in metrics.items()}
         write_into(
             result,
             staging,
             images,
             truth=None if truth is None else str(truth),
-            metrics=None if metrics is None else {stage: m.to_dict() for stage, m in metrics.items()},
+            metrics=scores,
             seconds=time.perf_counter() - began,
         )
-    out = Console(highlight=False, markup=False)
-    print_result(out, result, time.perf_counter() - began)
-    if metrics is not None:
-        print_metrics(out, metrics)
-    out.print(f"written: {output / 'sparse' / '0'} and {output / 'run.json'}", soft_wrap=True)
+    out, seconds = Console(highlight=False, markup=False), time.perf_counter() - began
+    if shown.json_lines:
+        progress.finished(result, output, scores)
+    elif shown.quiet:
+        print_verdict(out, result, seconds)
+    else:
+        print_result(out, result, seconds)
+        if metrics is not None:
+            print_metrics(out, metrics)
+        out.print(f"written: {output / 'sparse' / '0'} and {output / 'run.json'}", soft_wrap=True)
     return 0 if result.accepted else NOT_ACCEPTED
 
 

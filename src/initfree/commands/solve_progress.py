@@ -1,0 +1,126 @@
+"""How far a solve is: a live line in a terminal, a line now and then in pipes, JSON for programs."""
+
+import math
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from initfree.engine.compilation import ABOUT_SECONDS, must_compile
+from initfree.engine.levenberg_marquardt import Iteration
+from initfree.errors import InputError
+from initfree.io.run_json import to_json
+from initfree.result import Result
+
+_REFRESH_SECONDS = 0.1
+_LINE_SECONDS = 15.0
+"""between lines where the output is no terminal: a log stays short, and silence does not look like a hang"""
+_EVENT_SECONDS = 1.0
+"""between JSON events of one stage"""
+
+_Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is shown while it runs."""
+
+    quiet: _Flag = False
+    """Print the verdict alone, and no progress."""
+    verbose: _Flag = False
+    """Print a line for every stage of every start."""
+    json_lines: _Flag = False
+    """Print one JSON object a line on stdout, for programs: progress, stages, verdict."""
+
+    def __post_init__(self) -> None:
+        if self.quiet and (self.verbose or self.json_lines):
+            raise InputError("--quiet shows no progress; expected it without --verbose and --json-lines")
+
+
+class SolveProgress:
+    """Called by the stages, from several threads: time so far, number and name of the start, stage, iteration, cost."""
+
+    def __init__(self, shown: Shown, console: Console | None = None) -> None:
+        self._shown = shown
+        self._console = Console(stderr=True, highlight=False, markup=False) if console is None else console
+        quiet = shown.quiet or shown.json_lines
+        live = self._console.is_terminal and not quiet
+        self._live = Live(console=self._console, transient=True, auto_refresh=False) if live else None
+        self._began = self._told = time.monotonic()
+        self._starts: list[str] = []
+        self._stage = ""
+        self._lock = Lock()
+
+    def __enter__(self) -> "SolveProgress":
+        if must_compile():
+            self._event("compiling", about_seconds=ABOUT_SECONDS)
+            if not (self._shown.quiet or self._shown.json_lines):
+                self._console.print(f"compiling kernels, once, about {ABOUT_SECONDS} s", soft_wrap=True)
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def __call__(self, stage: str, index: int, step: Iteration | None) -> None:
+        if self._shown.quiet:
+            return
+        with self._lock:
+            now = time.monotonic()
+            new, self._stage = stage != self._stage, stage
+            start, _, what = stage.rpartition(": ")
+            if start and start not in self._starts:
+                self._starts.append(start)
+            since = now - self._told
+            if self._shown.json_lines:
+                if new or since >= _EVENT_SECONDS:
+                    self._told = now
+                    cost = None if step is None else step.cost
+                    number = self._starts.index(start) + 1 if start else None
+                    self._event("progress", start=start or None, number=number, stage=what, iteration=index + 1, cost=cost)
+                return
+            if (self._shown.verbose and new) or (self._live is None and since >= _LINE_SECONDS):
+                self._told = now
+                self._console.print(self._line(now, start, what, index, step), soft_wrap=True)
+            elif self._live is not None and since >= _REFRESH_SECONDS:
+                self._told = now
+                self._live.update(Text(self._line(now, start, what, index, step)), refresh=True)
+
+    def finished(self, result: Result, output: Path, metrics: dict[str, Any] | None = None) -> None:
+        """The stages of the result and its verdict, for programs."""
+        for stage in result.stages:
+            told = {key: value for key, value in asdict(stage).items() if key != "history"}
+            self._event("stage", **told)
+        self._event(
+            "verdict",
+            accepted=result.accepted,
+            reason=result.certificate.reason,
+            cameras=result.problem.tracks.cameras,
+            landmarks=result.problem.tracks.landmarks,
+            starts=len(result.starts),
+            metrics=metrics,
+            output=str(output),
+        )
+
+    def _line(self, now: float, start: str, what: str, index: int, step: Iteration | None) -> str:
+        minutes, seconds = divmod(int(now - self._began), 60)
+        number = f"start {self._starts.index(start) + 1} ({start})  " if start else ""
+        count = f"{index + 1:4d}"
+        told = count if step is None else f"iteration {count}  cost {step.cost:.4g}  λ {step.damping:.0e}"
+        return f"{minutes}:{seconds:02d}  {number}{what:<12} {told}"
+
+    def _event(self, event: str, **values: Any) -> None:
+        if self._shown.json_lines:
+            elapsed = math.floor(1000 * (time.monotonic() - self._began)) / 1000
+            # One write a line: events come from several threads.
+            sys.stdout.write(to_json({"event": event, "elapsed": elapsed, **values}) + "\n")
+            sys.stdout.flush()

@@ -1,0 +1,75 @@
+"""What a solve shows while it runs: lines in pipes, JSON for programs, nothing when quiet."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from models import to_reconstruction
+from rich.console import Console
+from synthetic import ring
+
+from initfree.commands import solve_progress
+from initfree.commands.cli import main
+from initfree.commands.solve_progress import Shown, SolveProgress
+from initfree.engine.levenberg_marquardt import Iteration
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    directory = tmp_path_factory.mktemp("model")
+    to_reconstruction(ring(cameras=10, landmarks=150, min_observations=3)).write_text(str(directory))
+    return directory
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main([str(a) for a in arguments])
+    return int(stop.value.code or 0)
+
+
+def test_json_lines(tmp_path, model, capsys):
+    out = tmp_path / "out"
+    assert run("solve", model, "-o", out, "--json-lines", "--truth", model) == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {event["event"] for event in events} >= {"progress", "stage", "verdict"}
+    assert [event["elapsed"] for event in events] == sorted(event["elapsed"] for event in events)
+    first = next(event for event in events if event["event"] == "progress")
+    assert first["number"] == 1
+    assert first["stage"]
+    assert [event["event"] for event in events].count("verdict") == 1
+    verdict = events[-1]
+    assert verdict["accepted"] is True
+    assert verdict["cameras"] == 10
+    assert verdict["metrics"]["after_adjustment"]["rotation_auc5"] == pytest.approx(100.0, abs=0.01)
+    assert Path(verdict["output"]) == out
+
+
+def test_quiet_prints_the_verdict_alone(tmp_path, model, capsys):
+    assert run("solve", model, "-o", tmp_path / "out", "--quiet") == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("accepted: ")
+    assert out.count("\n") == 1
+    assert err == ""
+    assert run("solve", model, "-o", tmp_path / "out", "--quiet", "--verbose") == 2
+
+
+def test_verbose_tells_every_stage(tmp_path, model, capsys):
+    assert run("solve", model, "-o", tmp_path / "out", "--verbose") == 0
+    err = capsys.readouterr().err
+    for word in ("start 1 (spectral)", "varpro", "adjustment", "iteration", "cost", "0:0"):
+        assert word in err
+
+
+def test_a_pipe_gets_a_line_now_and_then(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(solve_progress.time, "monotonic", lambda: clock[0])
+    stream = io.StringIO()
+    with SolveProgress(Shown(), Console(file=stream, width=200)) as progress:
+        for second in range(61):
+            clock[0] = float(second)
+            progress(f"normal, seed {second // 31}: varpro", second, Iteration(12.5, 1e-3, 0.1, 1.0, True, 0.1))
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 4
+    assert lines[-1].startswith("1:00  start 2 (normal, seed 1)  varpro")
+    assert "iteration   61  cost 12.5" in lines[-1]

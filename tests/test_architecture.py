@@ -11,12 +11,12 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "initfree"
 ROOMS = (
     ("errors", "tracks"),
-    ("pairs", "reconstruction"),
+    ("config", "pairs", "reconstruction"),
     ("observations",),
     ("from_arrays",),
     ("problem",),
     ("recalibration",),
-    ("config", "engine", "evaluation", "initialization"),
+    ("engine", "evaluation", "initialization"),
     ("formulations", "parallel", "refinement"),
     ("euclidean", "upgrade", "varpro"),
     ("certificate", "two_view"),

@@ -77,7 +77,10 @@ def _numbers(name: str, values: Any) -> Index:
 def _sizes(sizes: Any, count: int, image: Index, xy: Array) -> Index:
     """(images, 2) width and height; where they are not given, what all observations span."""
     if sizes is not None:
-        shape = np.broadcast_to(np.asarray(sizes), (count, 2)).astype(np.int64)
+        given = np.asarray(sizes)
+        if given.shape not in ((2,), (count, 2)) or not np.issubdtype(given.dtype, np.number):
+            raise InputError(f"{_SOURCE}: sizes has shape {given.shape}; expected (width, height), or {count} of them")
+        shape = np.broadcast_to(given, (count, 2)).astype(np.int64)
         if len(shape) and shape.min() < 1:
             raise InputError(f"{_SOURCE}: an image has size {shape[shape.min(axis=1) < 1][0].tolist()}; expected positive")
         return shape

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +84,8 @@ def observe(
     Calibrated rays, or with unknown intrinsics scaled pixels. A second observation of a landmark in an image, and one that
     the camera model maps no ray to, are left out and counted.
     """
+    if intrinsics not in get_args(Intrinsics):
+        raise InputError(f"intrinsics is {intrinsics!r}; expected one of {', '.join(get_args(Intrinsics))}")
     _check_names(source, images)
     _check_keypoints(source, images, image, keypoint)
     check_cameras(cameras, source)
@@ -153,7 +155,7 @@ def check_cameras(cameras: dict[int, Any], source: str) -> None:
 def _of_images(images: Sequence[Image], image_of: Index) -> list[Index]:
     """The observations of each image."""
     order = np.argsort(image_of, kind="stable")
-    return np.split(order, np.searchsorted(image_of[order], np.arange(1, len(images))))
+    return np.split(order, np.searchsorted(image_of[order], np.arange(1, len(images)))) if images else []
 
 
 def _check_names(source: str, images: Sequence[Image]) -> None:

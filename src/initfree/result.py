@@ -96,6 +96,12 @@ class Result:
         """Whether the certificate accepts the reconstruction."""
         return self.certificate.accepted
 
+    @property
+    def focal_pixels(self) -> Array:
+        """(cameras,) focal length of every image in pixels, along x."""
+        problem = self.problem
+        return self.reconstruction.focal * problem.observations.image_unit[problem.images, 0]
+
     def stage(self, name: str) -> StageReport:
         """The report of a stage by name."""
         return {stage.name: stage for stage in self.stages}[name]

@@ -72,3 +72,6 @@ class Tracks:
     def shared_by(self, weight: NDArray[Number]) -> NDArray[Number]:
         """`sharing` with its zeros."""
         return self.sharing(weight).toarray()
+
+    def __repr__(self) -> str:
+        return f"Tracks({self.cameras} cameras, {self.landmarks} landmarks, {self.observations} observations)"

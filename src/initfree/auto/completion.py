@@ -48,11 +48,12 @@ def without_outliers(result: Result) -> Result:
         return result
     before = result.certificate.evidence
     evidence = replace(
-        certify(problem, reconstruction, before.baselines).evidence,
+        certify(problem, reconstruction).evidence,
         confirmed=before.confirmed,
         left_out=before.left_out,
         left_out_because=before.left_out_because,
         taken_back=before.taken_back,
+        intrinsics_doubt=before.intrinsics_doubt,
     )
     report = StageReport("consensus", time.perf_counter() - began, iterations=steps, cost=cost)
     part = result.subset(problem, slice(None), left, reconstruction)

@@ -106,6 +106,8 @@ class Evidence:
     def unevenness(self) -> float:
         """Largest median error of a camera over the lower quartile of all cameras'."""
         medians = self.by_camera.median
+        if not np.isfinite(medians).all():
+            return np.inf  # a camera that nothing fits
         return float(medians.max() / max(np.quantile(medians, 0.25, method="lower"), 0.2 * LEAST_RADIUS))
 
     def figures(self) -> dict[str, Any]:

@@ -19,7 +19,6 @@ _PACKAGES = ("initfree", "numpy", "scipy", "numba", "pycolmap")
 def describe(result: "Result") -> dict[str, Any]:
     """The run as plain values; `seconds` are those of its stages."""
     problem, upgraded = result.problem, result.upgraded
-    unit = problem.observations.image_unit[problem.images, 0]
     return {
         "input": problem.observations.source,
         "configuration": asdict(result.config) | {"min_obs": problem.min_obs, "calibrated": problem.calibrated},
@@ -46,7 +45,7 @@ def describe(result: "Result") -> dict[str, Any]:
         "intrinsics": {
             "given": problem.observations.intrinsics,
             "known": problem.calibrated,
-            "focal_pixels": dict(zip(problem.names, (result.reconstruction.focal * unit).tolist(), strict=True)),
+            "focal_pixels": dict(zip(problem.names, result.focal_pixels.tolist(), strict=True)),
             "radial": dict(zip(problem.names, result.reconstruction.radial.tolist(), strict=True)),
         },
         "positive_depths": result.reconstruction.positive_depths(problem.tracks),

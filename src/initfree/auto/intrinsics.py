@@ -69,7 +69,9 @@ class Sight:
     tracks: Tracks
     keypoints: Array
     given: tuple[pycolmap.Camera, ...]
-    """by image: what intrinsics are weakly held about; empty where that is the beginning of each fit"""
+    """by image: what intrinsics are held about; empty where that is the beginning of each fit"""
+    deviations: Deviations = WEAK
+    """how weakly"""
 
     @classmethod
     def of(cls, problem: Problem) -> "Sight":
@@ -87,10 +89,12 @@ class Sight:
     ) -> IntrinsicsAdjustment:
         """Adjusted on the observations `used`, by default with weak priors about the given cameras."""
         weight = used.astype(np.float64)
-        if prior is None and self.given:
-            _, first = np.unique(view.lenses.lens, return_index=True)
-            given = replace(view.lenses, cameras=tuple(self.given[k] for k in first))
-            prior = view.lenses.prior(WEAK, given.values)
+        if prior is None:
+            about = view.lenses
+            if self.given:
+                _, first = np.unique(about.lens, return_index=True)
+                about = replace(about, cameras=tuple(self.given[k] for k in first))
+            prior = view.lenses.prior(self.deviations, about.values)
         return refine(self.tracks, self.keypoints, view, scales=scales, prior=prior, weight=weight, limits=limits)[0]
 
     def consensus(self, stage: IntrinsicsAdjustment) -> Chosen:

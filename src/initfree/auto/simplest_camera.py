@@ -18,8 +18,8 @@ from initfree.auto.intrinsics import QUICK, Chosen, Recalibrated, Sight, recalib
 from initfree.engine.losses import scale_from_median
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.euclidean.intrinsics import IntrinsicsAdjustment, View
-from initfree.euclidean.lenses import Lenses
-from initfree.euclidean.residuals import INLIER_PIXELS
+from initfree.euclidean.lenses import Deviations, Lenses
+from initfree.euclidean.residuals import INLIER_PIXELS, robust_cost
 from initfree.problem import Problem
 from initfree.recalibration import found_camera, keypoints_of
 from initfree.reconstruction import Reconstruction
@@ -33,6 +33,10 @@ DEVIATIONS = 4.0
 """of the mean difference of held-out errors, by which it must be lower"""
 LEAST_SHARE = 0.02
 """of the mean held-out error by which it must be lower too"""
+SQUARE = Deviations(aspect=1e-3)
+"""nothing is known of the lens, but pixels are square"""
+HOPELESS = 3.0
+"""times the cost of one camera an image: then one for all is no explanation"""
 KEPT = 6.0
 """squared deviations for each k1 or k2 by which the cost must rise without them for them to stay"""
 MIN_HELD_OUT = 30
@@ -78,28 +82,36 @@ def simplest_cameras(problem: Problem, reconstruction: Reconstruction) -> Recali
     """
     if problem.calibrated:
         return None
-    tracks, ids, groups = problem.tracks, problem.camera_ids, alike_images(problem)
-    if len(np.unique(groups)) < len(np.unique(ids)):
-        limits = AdjustConfig(free=FreeIntrinsics.unless(False), scales=(10.0, INLIER_PIXELS), tolerance=1e-6)
-        reconstruction, _ = adjust(tracks, problem.m, problem.unit, reconstruction, limits, groups=groups)
-    cameras = {int(k): found_camera(problem, reconstruction.focal, reconstruction.radial, int(k)) for k in np.unique(ids)}
-    first = np.unique(groups, return_index=True)[1]
-    chosen = [cameras[int(ids[k])] for k in first]
+    ids, groups = problem.camera_ids, alike_images(problem)
+    sight = Sight(problem.tracks, keypoints_of(problem), (), SQUARE)
+    own = _view(problem, reconstruction, ids)
+    agreeing = sight.consensus(IntrinsicsAdjustment(sight.tracks, sight.keypoints, own))
+    held = _held_out(sight.tracks, agreeing)
     features: Features = frozenset({"k1", "k2"})
-    sight = Sight(tracks, keypoints_of(problem), ())
-    view = View(reconstruction.R, reconstruction.t, reconstruction.xyz, Lenses(tuple(chosen), groups, ((),) * len(chosen)))
-    agreeing = sight.consensus(IntrinsicsAdjustment(tracks, sight.keypoints, view))
-    held = _held_out(tracks, agreeing)
-    stage = _fit(sight, view, features, agreeing & ~held)
-    stage, features = _richer(sight, stage, features, agreeing, held)
+    first = np.unique(groups, return_index=True)[1]
     shared = ids[first][groups]
-    if len(np.unique(ids)) > len(first):
-        own = _fit(sight, replace(stage.view, lenses=stage.view.lenses.split(ids)), features, agreeing & ~held)
-        if _better(stage, own, held):
-            shared = ids
-            stage, features = _richer(sight, own, features, agreeing, held)
+    stage: IntrinsicsAdjustment | None = None
+    if len(first) < len(np.unique(ids)):
+        limits = AdjustConfig(free=FreeIntrinsics.unless(False), scales=(10.0, INLIER_PIXELS), tolerance=1e-6)
+        together, _ = adjust(problem.tracks, problem.m, problem.unit, reconstruction, limits, groups=groups)
+        if robust_cost(problem, together) < HOPELESS * robust_cost(problem, reconstruction):
+            stage = _fit(sight, _view(problem, together, shared), features, agreeing & ~held)
+            stage, features = _richer(sight, stage, features, agreeing, held)
+    apart = _fit(sight, own, features, agreeing & ~held)
+    if stage is None or _better(stage, apart, held):
+        shared = ids
+        stage, features = _richer(sight, apart, features, agreeing, held)
     stage = _simpler(sight, stage, features, agreeing, held)
     return recalibrated(problem, reconstruction, sight.settled(stage, agreeing), "found", shared)
+
+
+def _view(problem: Problem, reconstruction: Reconstruction, camera_ids: Index) -> View:
+    """The reconstruction with RADIAL cameras as it found them, one a camera id."""
+    r = reconstruction
+    lenses = Lenses.of(
+        {int(k): found_camera(problem, r.focal, r.radial, int(k)) for k in np.unique(camera_ids)}, camera_ids
+    )  # fmt: skip
+    return View(r.R, r.t, r.xyz, lenses)
 
 
 def _richer(

@@ -11,7 +11,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "initfree"
 ROOMS = (
     ("errors", "tracks"),
-    ("config", "pairs", "reconstruction"),
+    ("camera_graph", "config", "pairs", "reconstruction"),
     ("observations",),
     ("from_arrays",),
     ("problem",),

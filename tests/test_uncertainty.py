@@ -221,3 +221,16 @@ def test_a_part_out_of_all_proportion_drifts(longer: float):
     fits = ~(across[tracks.landmark] & second[tracks.cam]) | (tracks.cam == len(second) - 1)
     system = camera_system(tracks, noisy(scene, 0.5, 0), scene.unit, (state.R, t, *state.cameras[2:]), xyz, fits)
     assert determination(system).drift > 0.05
+
+
+def test_cameras_and_landmarks_at_infinity_are_as_uncertain_as_can_be():
+    state = truth(SMALL)
+    t, xyz = state.t.copy(), state.xyz.copy()
+    t[3], xyz[7] = np.nan, np.inf
+    counts = (SMALL.tracks.cam != 3) & (SMALL.tracks.landmark != 7)
+    system = camera_system(SMALL.tracks, SMALL.m, SMALL.unit, (state.R, t, *state.cameras[2:]), xyz, counts)
+    rotation = system.uncertainty(0.5).rotation
+    assert np.isfinite(rotation).all()
+    assert rotation[3] > 1e4
+    assert rotation[3] > 10.0 * np.delete(rotation, 3).max()
+    assert np.isinf(replace(system, redundancy=0).uncertainty().rotation).all()

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from initfree.certificate import Certificate
+from initfree.certificate.closer import agreed_system
+from initfree.certificate.uncertainty import Uncertainty
 from initfree.config import SolveConfig
 from initfree.engine.levenberg_marquardt import Iteration
 from initfree.problem import Problem
@@ -101,6 +103,14 @@ class Result:
         """(cameras,) focal length of every image in pixels, along x."""
         problem = self.problem
         return self.reconstruction.focal * problem.observations.image_unit[problem.images, 0]
+
+    @property
+    def uncertainty(self) -> Uncertainty:
+        """Standard deviation of every camera's rotation, centre and focal length, against the reconstruction as a whole."""
+        closer = self.certificate.evidence.closer
+        if closer is not None:
+            return closer.uncertainty
+        return agreed_system(self.problem, self.reconstruction).uncertainty()
 
     def stage(self, name: str) -> StageReport:
         """The report of a stage by name."""

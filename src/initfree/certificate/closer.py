@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from initfree.certificate.modes import Determination, determination
 from initfree.certificate.twins import Duplication, duplication
-from initfree.certificate.uncertainty import Uncertainty, camera_system
+from initfree.certificate.uncertainty import CameraSystem, Uncertainty, camera_system
 from initfree.euclidean import FreeIntrinsics
 from initfree.euclidean.residuals import consensus
 from initfree.problem import Problem
@@ -36,7 +36,21 @@ class CloserLook:
 
 def look_closer(problem: Problem, reconstruction: Reconstruction) -> CloserLook:
     """Over the observations that agree."""
-    tracks, counts = problem.tracks, consensus(problem, reconstruction)
-    given = tracks, problem.m, problem.unit, reconstruction.cameras, reconstruction.xyz, counts
-    system = camera_system(*given, free=FreeIntrinsics.unless(problem.calibrated), groups=problem.camera_ids)
-    return CloserLook(system.uncertainty(), determination(system), duplication(*given))
+    system = agreed_system(problem, reconstruction)
+    cameras, xyz = reconstruction.cameras, reconstruction.xyz
+    doubled = duplication(problem.tracks, problem.m, problem.unit, cameras, xyz, system.weight > 0.0)
+    return CloserLook(system.uncertainty(), determination(system), doubled)
+
+
+def agreed_system(problem: Problem, reconstruction: Reconstruction) -> CameraSystem:
+    """The reduced camera system over the observations that agree."""
+    return camera_system(
+        problem.tracks,
+        problem.m,
+        problem.unit,
+        reconstruction.cameras,
+        reconstruction.xyz,
+        consensus(problem, reconstruction),
+        free=FreeIntrinsics.unless(problem.calibrated),
+        groups=problem.camera_ids,
+    )

@@ -36,7 +36,8 @@ DENSE = 3000
 """unknowns of the cameras (500 poses) up to which their system is inverted as a dense matrix"""
 _LEAST_STIFFNESS = 1e-13
 """of a number's diagonal entry: what rounding leaves of a direction that nothing holds; it keeps the system definite"""
-_STIFFER = (0.0, 1e-12, 1e-10, 1e-8, 1e-6)
+_STIFFER = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
+"""the same, tried in turn"""
 _COLUMNS = 120
 """right-hand sides of a sparse factorisation at a time"""
 _potrf, _potri, _potrs = get_lapack_funcs(("potrf", "potri", "potrs"), dtype=np.float64)
@@ -224,8 +225,11 @@ class CameraSystem:
         return result
 
     def uncertainty(self, noise: float | None = None) -> Uncertainty:
-        """Of every camera; with the noise that the residuals show, or another."""
+        """Of every camera; with the noise that the residuals show, or another. Infinite where too little fits to tell."""
         noise = self.noise if noise is None else noise
+        if self.redundancy < 1:
+            nothing = np.full(self.tracks.cameras, np.inf)
+            return Uncertainty(nothing, nothing, nothing, np.inf, self.extent)
         variance = noise**2 * np.maximum(np.einsum("nss->ns", self._own_blocks), 0.0)
         slots = self.parameters.slots
         focal = variance[:, slots.index(6)] if 6 in slots else np.zeros(len(variance))
@@ -273,7 +277,9 @@ def camera_system(
     seen = np.bincount(tracks.landmark[counts], minlength=tracks.landmarks)
     weight = (counts & (seen >= 2)[tracks.landmark]).astype(np.float64)
     used = np.flatnonzero(seen >= 2)
-    R, t, focal, radial = cameras
+    # What a failed start left at infinity counts for nothing.
+    R, t, focal, radial = (np.nan_to_num(part, posinf=0.0, neginf=0.0) for part in cameras)
+    xyz = np.nan_to_num(xyz, posinf=0.0, neginf=0.0)
     middle, extent = scene_extent(xyz[used], -np.einsum("nji,nj->ni", R, t)) if len(used) else (np.zeros(3), 1.0)
     cameras = R, (t + R @ middle) / extent, focal, radial
     xyz = (xyz - middle) / extent
@@ -283,7 +289,7 @@ def camera_system(
     system.assemble(cameras, xyz, image, weight)
     squared = squared_residuals(tracks, cameras, xyz, image)
     redundancy = 2 * int(weight.sum()) - 3 * len(used) - parameters.size + GAUGE
-    noise = (float(weight @ squared) / max(redundancy, 1)) ** 0.5
+    noise = (float(squared[weight > 0.0].sum()) / max(redundancy, 1)) ** 0.5
     return CameraSystem(
         tracks, weight, cameras, xyz, image, parameters, system.pairs, system.blocks, system.gradient,
         noise, redundancy, extent,

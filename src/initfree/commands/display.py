@@ -1,5 +1,6 @@
 """What the commands show in a terminal."""
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -52,6 +53,12 @@ def print_result(console: Console, result: Result, seconds: float) -> None:
     console.print(
         f"reprojection: median {evidence.median_pixels:.3g} px, {evidence.inlier_share:.1%} within "
         f"{evidence.inlier_pixels:.2g} px",
+        soft_wrap=True,
+    )
+    u = result.uncertainty
+    console.print(
+        f"one standard deviation: rotation {np.median(u.rotation):.2g} degrees (worst camera {u.rotation.max():.2g}), "
+        f"centre {np.median(u.centre):.2g} of the scene's extent (worst {u.centre.max():.2g})",
         soft_wrap=True,
     )
     for note in result.notes:

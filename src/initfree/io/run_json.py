@@ -50,11 +50,24 @@ def describe(result: "Result") -> dict[str, Any]:
         },
         "positive_depths": result.reconstruction.positive_depths(problem.tracks),
         "certificate": result.certificate.to_dict(),
+        "uncertainty": _uncertainty(result),
         "notes": list(result.notes),
         "truth": None,
         "metrics": None,
         "seconds": sum(stage.seconds for stage in result.stages),
         "peak_rss_mib": peak_rss_mib(),
+    }
+
+
+def _uncertainty(result: "Result") -> dict[str, Any]:
+    """Standard deviations by image."""
+    u, names = result.uncertainty, result.problem.names
+    return {
+        "noise_pixels": u.noise,
+        "scene_extent": u.extent,
+        "rotation_degrees": dict(zip(names, u.rotation.tolist(), strict=True)),
+        "centre_share_of_extent": dict(zip(names, u.centre.tolist(), strict=True)),
+        "focal_share": None if result.problem.calibrated else dict(zip(names, u.focal.tolist(), strict=True)),
     }
 
 

@@ -13,7 +13,7 @@ ROOMS = (
     ("errors", "tracks"),
     ("camera_graph", "config", "pairs", "reconstruction"),
     ("observations",),
-    ("from_arrays",),
+    ("from_arrays", "shared_landmarks"),
     ("problem",),
     ("recalibration",),
     ("engine", "evaluation", "initialization"),

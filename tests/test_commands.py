@@ -10,6 +10,7 @@ import pytest
 from models import to_bal, to_reconstruction
 from synthetic import ring
 
+import initfree
 from initfree.commands.cli import main
 
 
@@ -293,3 +294,21 @@ def test_evaluate_prints_json_that_parsers_take(tmp_path, model, capsys):
     bare.write_text(str(tmp_path / "bare"))
     assert run("evaluate", tmp_path / "bare", model, "--json") == 0
     assert json.loads(capsys.readouterr().out)["landmark_rmse"] is None
+
+
+def test_a_generated_folder_is_solved_from_its_degraded_observations(tmp_path, capsys):
+    """sparse/0 is the exact truth; what is solved is what was asked for, and the model that was read is named."""
+    pytest.importorskip("embreex")
+    from initfree.generator import generate, write
+
+    folder = tmp_path / "set"
+    write(generate("set1", 0, cameras=16, points=200, density=4.0, noise=0.5), folder, database=False, figures=False)
+    problem = initfree.load(folder)
+    assert problem.observations.source == str(folder / "noisy" / "0")
+    assert np.array_equal(problem.m, initfree.load(folder / "noisy" / "0").m)
+    exact = initfree.load(folder / "sparse" / "0")
+    assert exact.observations.source == str(folder / "sparse" / "0")
+    assert not np.array_equal(problem.m, exact.m)
+    with pytest.raises(SystemExit):
+        main(["solve", str(folder), "--output", str(tmp_path / "out"), "--strategy", "single"])
+    assert f"read: {folder / 'noisy' / '0'}" in capsys.readouterr().out

@@ -1,7 +1,9 @@
 """The library: the same functions as the commands, with the same names and defaults."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pycolmap
 
 from initfree.auto.strategy import solve_auto
@@ -10,12 +12,14 @@ from initfree.config import SolveConfig, Strategy
 from initfree.errors import InputError
 from initfree.evaluation import Metrics, evaluate_models
 from initfree.io import colmap
-from initfree.io.load import load_model
+from initfree.io.load import load_model, load_observations
+from initfree.observations import Observations
 from initfree.parallel import blas_threads
 from initfree.pipeline import OnProgress, State, run_stages
 from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
 from initfree.result import Result
+from initfree.shared_landmarks import landmark_matches
 from initfree.two_view.rotations import check_rotations
 
 Model = Result | Reconstruction | pycolmap.Reconstruction | str | Path
@@ -66,8 +70,36 @@ def solve_single(
 
 
 def evaluate(estimate: Model, truth: Model) -> Metrics:
-    """The paper's metrics of a result, a model in memory or a model on disk; images match by name, landmarks by id."""
-    return evaluate_models(as_model(estimate), as_model(truth))
+    """The paper's metrics of a result, a model in memory or a model on disk.
+
+    Images match by name; landmarks by the observations that they share (`shared_landmarks`), or by id where one of the two
+    is a bare `Reconstruction`, which has none.
+    """
+    (model, seen), (true, true_seen) = _read(estimate), _read(truth)
+    if seen is not None and true_seen is not None:
+        mine, theirs = landmark_matches(seen, true_seen)
+        # What matches nothing gets an id that nothing else has.
+        ids = -1 - np.arange(len(model.ids))
+        known = np.isin(model.ids, mine)
+        order = np.argsort(mine)
+        ids[known] = theirs[order][np.searchsorted(mine[order], model.ids[known])]
+        model = replace(model, ids=ids)
+    return evaluate_models(model, true)
+
+
+def _read(source: Model) -> tuple[Reconstruction, Observations | None]:
+    """Poses and landmarks, and the observations that tell which landmarks they are."""
+    if isinstance(source, Reconstruction):
+        return source, None
+    if isinstance(source, Result):
+        return source.reconstruction, source.problem.observations
+    if not isinstance(source, pycolmap.Reconstruction):
+        path = Path(source)
+        directory = colmap.find_model(path) if path.is_dir() else None
+        if directory is None:
+            return load_model(path), load_observations(path, "unknown")
+        source = colmap.read_model(directory)
+    return colmap.reconstruction_of(source), colmap.observations_of(source, "the model", "unknown")
 
 
 def as_model(source: Model) -> Reconstruction:

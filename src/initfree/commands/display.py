@@ -101,6 +101,7 @@ def print_metrics(console: Console, metrics: dict[str, Metrics]) -> None:
         for threshold in THRESHOLDS:
             values = (getattr(m, f"{kind}_auc{threshold}") for m in models)
             table.add_row(f"{kind} AUC@{threshold}", *(f"{value:.2f}" for value in values))
+    table.add_row("landmarks compared", *(str(m.landmarks_compared) for m in models))
     for kind, label in (("median", "median"), ("rmse", "RMSE"), ("p90", "P90")):
         table.add_row(f"landmark {label}", *(f"{getattr(m, f'landmark_{kind}'):.4g}" for m in models))
     console.print(table)

@@ -20,16 +20,20 @@ def evaluate(
     """Compare a reconstruction with the truth.
 
     Prints rotation and translation AUC at 5, 10 and 20 degrees over all camera pairs (cameras that ESTIMATE lacks count
-    as failures) and landmark errors after similarity alignment. Images match by name, landmarks by id.
+    as failures) and landmark errors after similarity alignment. Images match by name, landmarks by the observations that
+    they share: ids of another program mean nothing.
 
     Args:
-        estimate: COLMAP model or BAL file.
-        truth: COLMAP model or BAL file.
+        estimate: COLMAP model, or another of `initfree formats` that has poses.
+        truth: The same.
         json_: Print JSON instead of a table.
     """
     metrics = evaluate_model(estimate, truth)
     if json_:
         print(to_json(metrics.to_dict()))
     else:
-        print_metrics(Console(highlight=False, markup=False), {"estimate": metrics})
+        console = Console(highlight=False, markup=False)
+        print_metrics(console, {"estimate": metrics})
+        if not metrics.landmarks_compared:
+            console.print("no landmark of the estimate shares two observations with one of the truth: none were compared")
     return 0

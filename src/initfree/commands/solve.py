@@ -95,6 +95,7 @@ def solve(
         print_result(out, result, seconds)
         if metrics is not None:
             print_metrics(out, metrics)
+        out.print(f"read: {problem.observations.source}", soft_wrap=True)
         out.print(f"written: {output / 'sparse' / '0'} and {output / 'run.json'}", soft_wrap=True)
     return 0 if result.accepted else NOT_ACCEPTED
 

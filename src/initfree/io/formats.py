@@ -36,7 +36,12 @@ class Format:
 
 
 def _colmap_observations(path: Path, asked: Asked) -> Observations:
-    return colmap.read_observations(_colmap_directory(path), asked.intrinsics or "known")
+    directory = _colmap_directory(path)
+    # A folder of `initfree generate` has the exact truth in sparse/0: nobody means to solve from that.
+    degraded = path / "noisy" / "0"
+    if directory != path and (path / "dataset.json").is_file() and colmap.find_model(degraded) == degraded:
+        directory = degraded
+    return colmap.read_observations(directory, asked.intrinsics or "known")
 
 
 def _colmap_directory(path: Path) -> Path:

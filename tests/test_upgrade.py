@@ -12,7 +12,9 @@ from initfree.reconstruction import Reconstruction
 from initfree.upgrade import Projective, Upgraded, upgrade
 from initfree.upgrade.dual_quadric import image_of_quadric
 from initfree.upgrade.linear import linear_quadric
+from initfree.upgrade.linear1997 import nullity
 from initfree.upgrade.refined import refine_quadric
+from initfree.upgrade.selected import better
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,7 @@ def score(scene: Scene, upgraded: Upgraded):
     return evaluate_models(replace(upgraded.reconstruction, names=names, ids=ids), truth)
 
 
-@pytest.mark.parametrize("name", ["linear1997", "linear", "calibrated", "refined", "selected"])
+@pytest.mark.parametrize("name", ["linear1997", "linear", "calibrated", "refined", "refined1997", "selected", "selected-linear"])
 @pytest.mark.parametrize("seed", range(3))
 def test_exact_calibrated_cameras(scene, name, seed):
     upgraded = upgrade(name, projective(scene, np.random.default_rng(seed)))
@@ -57,7 +59,7 @@ def test_exact_calibrated_cameras(scene, name, seed):
     assert np.allclose(np.linalg.det(upgraded.reconstruction.R), 1.0)
 
 
-@pytest.mark.parametrize("name", ["refined", "calibrated", "selected"])
+@pytest.mark.parametrize("name", ["refined", "calibrated", "selected-linear"])
 def test_unknown_focal_lengths_come_out(scene, name):
     rng = np.random.default_rng(1)
     focal = rng.uniform(1.1, 2.0, size=12)
@@ -140,3 +142,23 @@ def test_refinement_moves_wrong_focal_lengths_to_the_true_ones(scene):
     start = linear_quadric(exact)
     _, focal = refine_quadric(exact.P, start.Q, rng.uniform(1.0, 2.0, size=12))
     assert np.allclose(focal, 1.4, rtol=1e-3)
+
+
+def test_nullity_of_the_linear_upgrade_tells_degenerate_cameras(scene):
+    """One for cameras whose axes miss one another; two where all axes meet in a point, or are parallel."""
+    rng = np.random.default_rng(0)
+    assert nullity(projective(scene, rng).P) == 1
+    assert nullity(projective(ring(cameras=12, landmarks=80, min_observations=3), rng).P) == 2
+    parallel = np.concatenate([np.tile(np.eye(3), (12, 1, 1)), rng.normal(size=(12, 3, 1))], axis=2)
+    assert nullity(parallel @ rng.normal(size=(4, 4))) >= 2
+
+
+def test_selection_prefers_cheirality_and_then_plausible_focal_lengths(scene):
+    """Not the order of the candidates: of two that see all in front, the one whose focal lengths are nearer to 1."""
+    exact = projective(scene, np.random.default_rng(0))
+    good = upgrade("calibrated", exact)
+    zoomed = replace(good, reconstruction=replace(good.reconstruction, focal=3.0 * good.reconstruction.focal))
+    behind = replace(good, positive_depths=0.4)
+    assert better(exact, good, zoomed) is good
+    assert better(exact, zoomed, good) is good
+    assert better(exact, behind, zoomed) is zoomed

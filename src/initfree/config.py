@@ -10,7 +10,9 @@ LossName = Literal["none", "cauchy", "cauchy-consistent"]
 RefineLossName = Literal["none", "cauchy"]
 RotationSource = Literal["truth", "estimated"]
 LinearSolverName = Literal["exact", "power", "pcg"]
-UpgradeName = Literal["none", "linear1997", "linear", "calibrated", "refined", "selected"]
+UpgradeName = Literal[
+    "none", "linear1997", "linear", "calibrated", "refined", "refined1997", "selected", "selected-linear"
+]
 Strategy = Literal["auto", "single"]
 
 
@@ -40,7 +42,8 @@ class SolveConfig:
     refine_scale: float = 4.0
     """Final scale of the refinement's Cauchy loss, in pixels."""
     upgrade: UpgradeName = "calibrated"
-    """Metric upgrade: none, linear1997 (the paper's), linear, calibrated, refined, selected."""
+    """Metric upgrade: none; linear1997, refined1997 and the better of the two, selected (the paper's); linear, refined
+    and the better of these, selected-linear; calibrated."""
     adjust: bool = True
     """End with a robust Euclidean bundle adjustment; focal lengths and distortion are free where they are unknown."""
     seed: int = 0

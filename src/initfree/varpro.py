@@ -125,6 +125,9 @@ class VariableProjection:
     def accept(self, trial: _Trial) -> None:
         self.P, self.X, self._y, self._squared = trial.P, trial.X, trial.y, trial.squared
 
+    def gradient_cosine(self) -> float:
+        return self._system.gradient_cosine(self._cost(self.P, self._squared))
+
     @property
     def loss_scale(self) -> float | None:
         """Scale of the Cauchy loss in use."""

@@ -7,8 +7,12 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
+from initfree.tracks import Array
+
 _DAMPING_FLOOR = 1e-15
 _DAMPING_CEILING = 1e15
+STATIONARY = 1e-4
+"""gradient cosine up to which a stage that no longer gains has converged; where it is larger it is on a plateau"""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,10 @@ class Convergence:
     history: list[Iteration] = field(default_factory=list)
     initial_cost: float = np.nan
     reason: str = "not started"
+    """converged: no more gain, and the gradient is small; plateau: no more gain, but the gradient is not small; limit:
+    out of steps; zero cost"""
+    gradient: float = np.nan
+    """`gradient_cosine` at the end; NaN at zero cost, where it says nothing"""
 
     @property
     def cost(self) -> float:
@@ -85,6 +93,22 @@ class Stage(Protocol, Generic[TrialT]):
 
     def accept(self, trial: TrialT) -> None: ...
 
+    def gradient_cosine(self) -> float:
+        """`gradient_cosine` at the current state."""
+        ...
+
+
+def gradient_cosine(gradient: Array, diagonal: Array, cost: float, landmark_gain: float = 0.0) -> float:
+    """max_i |g_i| / sqrt(H_ii 2 cost): the largest cosine between the residuals and a column of their Jacobian.
+
+    The gradient without units (MINPACK's gtol): its square is the share of the cost that a Gauss-Newton step in one
+    parameter alone promises to remove. `landmark_gain` is what a step in the landmarks alone promises.
+    """
+    if not cost > 0.0:
+        return 0.0
+    sloped = np.abs(gradient) / np.sqrt(np.maximum(diagonal, 1e-300) * 2.0 * cost)
+    return max(float(np.max(sloped, initial=0.0, where=diagonal > 0.0)), float(np.sqrt(max(landmark_gain, 0.0) / cost)))
+
 
 OnIteration = Callable[[int, Iteration], None]
 
@@ -95,17 +119,18 @@ def minimise(
     """Nielsen's damping: λ times max(1/3, 1 - (2ρ - 1)^3) after a good step, times ν = 2, 4, 8 ... after bad ones.
 
     Ends when an accepted step lowers the cost by less than `tolerance` of itself, when the cost is at or below
-    `zero_cost` (rounding), when no damping gives a decrease, or after `max_iterations` attempts.
+    `zero_cost` (rounding), when no damping gives a decrease, or after `max_iterations` attempts. The first and the third
+    are "converged" only where the gradient is small; a valley so flat or so crooked that steps gain little is a "plateau".
     """
     began = time.perf_counter()
     result = Convergence()
     damping, growth = config.damping, 2.0
     cost = result.initial_cost = stage.linearise()
-    result.reason = "iterations"
+    result.reason = "limit"
     for index in range(config.max_iterations):
         if cost <= zero_cost:
             result.reason = "zero cost"
-            break
+            return result
         trial = stage.attempt(damping)
         ratio, decrease, step = -1.0, 0.0, np.nan
         if trial is not None:
@@ -127,12 +152,12 @@ def minimise(
         result.history.append(iteration)
         if on_iteration is not None:
             on_iteration(index, iteration)
-        if accepted and decrease <= config.tolerance * before:
-            result.reason = "converged"
+        if (accepted and decrease <= config.tolerance * before) or damping > _DAMPING_CEILING:
+            result.reason = "plateau"
             break
-        if damping > _DAMPING_CEILING:
-            result.reason = "stalled"
-            break
+    result.gradient = stage.gradient_cosine()
+    if result.reason == "plateau" and result.gradient <= STATIONARY:
+        result.reason = "converged"
     return result
 
 
@@ -149,5 +174,5 @@ def joined(parts: Sequence[Convergence]) -> Convergence:
         if not result.history:
             result.initial_cost = part.initial_cost
         result.history += [replace(step, seconds=step.seconds + before) for step in part.history]
-        result.reason = part.reason
+        result.reason, result.gradient = part.reason, part.gradient
     return result

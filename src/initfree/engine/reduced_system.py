@@ -3,6 +3,7 @@
 import numpy as np
 
 from initfree.engine import kernels, threads
+from initfree.engine.levenberg_marquardt import gradient_cosine
 from initfree.engine.linear_solver import EXACT, LinearSolver
 from initfree.engine.matrix import UNWEIGHTED, BlockMatrix, CameraTerm, Condensed, ImplicitMatrix, Matrix
 from initfree.engine.quadratic import Quadratic
@@ -41,6 +42,10 @@ class ReducedSystem:
     def diagonal(self) -> Array:
         """Diagonal of H, (cameras, 12)."""
         return self.matrix.diagonal()
+
+    def gradient_cosine(self, cost: float) -> float:
+        """`levenberg_marquardt.gradient_cosine` of the assembled system, at a state of this cost."""
+        return gradient_cosine(self.gradient.reshape(-1), self.diagonal().reshape(-1), cost, self.landmark_gain)
 
     def solve(self, damping: float | Array) -> tuple[Array, float] | None:
         """The step δ of (H + diag(damping)) δ = -g and the decrease that the quadratic predicts for it.

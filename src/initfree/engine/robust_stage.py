@@ -26,6 +26,10 @@ class RobustStage:
         """Make the trial the current state."""
         raise NotImplementedError
 
+    def gradient_cosine(self) -> float:
+        """`levenberg_marquardt.gradient_cosine` at the current state."""
+        raise NotImplementedError
+
     def minimise(
         self, config: LMConfig, loss: Loss = LeastSquares(), on_iteration: OnIteration | None = None
     ) -> Convergence:

@@ -6,7 +6,7 @@ import numpy as np
 
 from initfree.engine import threads
 from initfree.engine.factorisation import factorisation
-from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, coarse, joined
+from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, coarse, gradient_cosine, joined
 from initfree.engine.losses import Cauchy, LeastSquares, Loss
 from initfree.engine.robust_stage import RobustStage
 from initfree.errors import InputError
@@ -81,11 +81,19 @@ class EuclideanAdjustment(RobustStage):
             self._irls = self._weight * self._loss.weights(self._squared)
         return self._cost(self.state, self._squared)
 
-    def attempt(self, damping: float) -> _Trial | None:
-        t, state, p = self._tracks, self.state, self._parameters
+    def _assemble(self, damping: float) -> tuple[Array, Array]:
+        """Gradient and diagonal over the free parameters, priors included."""
+        state, p = self.state, self._parameters
         self._system.assemble(state.cameras, state.xyz, self._image, self._irls, damping)
         gradient = p.fold(self._system.gradient) + p.prior * p.intrinsics(state, self._reference)
-        diagonal = p.fold(self._system.diagonal) + p.prior
+        return gradient, p.fold(self._system.diagonal) + p.prior
+
+    def gradient_cosine(self) -> float:
+        return gradient_cosine(*self._assemble(0.0), self._cost(self.state, self._squared))
+
+    def attempt(self, damping: float) -> _Trial | None:
+        t, state, p = self._tracks, self.state, self._parameters
+        gradient, diagonal = self._assemble(damping)
         # A camera whose observations are all switched off stays where it is.
         shift = damping * np.where(diagonal > 0.0, diagonal, 1.0)
         if not self._factorisation.factorise(self._system.blocks, shift + p.prior):

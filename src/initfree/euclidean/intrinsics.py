@@ -13,7 +13,7 @@ from scipy.linalg import get_lapack_funcs
 from scipy.spatial.transform import Rotation
 
 from initfree.engine import threads
-from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration
+from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, gradient_cosine
 from initfree.engine.losses import Cauchy
 from initfree.engine.robust_stage import RobustStage
 from initfree.errors import InputError
@@ -109,6 +109,13 @@ class IntrinsicsAdjustment(RobustStage):
         if isinstance(self._loss, Cauchy):
             self._irls = self._weight * self._loss.weights(self._squared)
         return self._cost(self.view, self._squared)
+
+    def gradient_cosine(self) -> float:
+        # Of the poses: lenses that the images do not tell are held by their prior alone.
+        t, poses = self._tracks, slice(6 * self._tracks.cameras)
+        model = (t.ptr, t.cam, *self._columns, self.view.R, *self._linear, self._irls, 0.0)
+        lens_kernels.assemble(*model, self._H, self._diagonal, self._gradient)
+        return gradient_cosine(self._gradient[poses], self._diagonal[poses], self._cost(self.view, self._squared))
 
     def attempt(self, damping: float) -> _Trial | None:
         t, view = self._tracks, self.view

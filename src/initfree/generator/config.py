@@ -85,6 +85,8 @@ class ColmapModel:
     kind: Literal["colmap"]
     path: Path | None = None
     """The model's directory; None looks in the directory named by INITFREE_DATA."""
+    spread: Positive | None = None
+    """Rescale it, cameras and all, to this rms distance of the landmarks from their mean."""
 
 
 @dataclass(frozen=True, config=_strict)
@@ -276,6 +278,10 @@ class Density:
     observation_share: Share = 1.0
     mean_observations: Annotated[float, Field(ge=2)] | None = None
     """Target mean of observations a landmark; None keeps what is visible."""
+    track_dispersion: NotNegative = 0.0
+    """How unequal tracks are around that mean: what they have beyond the minimum, μ on average, has the variance
+    μ + dispersion μ². 0 is Poisson, where hardly a track is much longer than the mean; with 8 most have the minimum and a
+    few are long, as matchers leave them, so that a filter for long tracks leaves a problem."""
     track_angle: Annotated[float, Field(gt=0, le=180)] = 180.0
     """Widest change of view a track survives: the angle at the landmark from one randomly chosen camera
     of its track (matchers lose a feature beyond some 30 to 60 degrees). The nearest views always stay."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import pdtr
+from scipy.special import betainc, pdtr
 
 from initfree.errors import InputError
 from initfree.generator import config
@@ -52,9 +52,10 @@ def _towards_mean(
     density: config.Density,
     seed: int,
 ) -> NDArray[np.bool_]:
-    """Landmark j keeps min(c_j, m + Poisson(rate)) of its c_j observations, drawn without replacement.
+    """Landmark j keeps min(c_j, m + k) of its c_j observations, drawn without replacement; k is Poisson, or negative
+    binomial where tracks are dispersed.
 
-    m is the minimum of observations and the rate is the one that gives the target mean, so every landmark
+    m is the minimum of observations and the rate (mean of k) is the one that gives the target mean, so every landmark
     that is seen m times stays, and one target leaves as many landmarks as another.
     """
     target, least = density.mean_observations, density.min_observations
@@ -74,8 +75,8 @@ def _towards_mean(
     steps = np.arange(int(available.max()) + 1)
 
     def lengths(rate: float) -> NDArray[np.int64]:
-        # The Poisson quantile, by looking the draw up in the cumulative distribution.
-        return np.minimum(available, least + np.searchsorted(pdtr(steps, rate), quantile))
+        # The quantile of the draw, by looking it up in the cumulative distribution.
+        return np.minimum(available, least + np.searchsorted(_cumulative(steps, rate, density.track_dispersion), quantile))
 
     def excess(rate: float) -> float:
         return float(lengths(rate)[often].mean()) - target
@@ -88,6 +89,14 @@ def _towards_mean(
     wanted = lengths(high)
     priority = stream(seed, "observation order").uniform(size=len(observations)) + ~kept
     return kept & (_rank(observations, priority, landmarks) < wanted[observations.landmark])
+
+
+def _cumulative(steps: NDArray[np.int64], mean: float, dispersion: float) -> NDArray[np.float64]:
+    """P(k <= steps) for k of this mean and of variance mean + dispersion mean²."""
+    if dispersion == 0:
+        return pdtr(steps, mean)
+    size = 1.0 / dispersion
+    return betainc(size, steps + 1.0, size / (size + mean))
 
 
 def _rank(observations: Observations, priority: NDArray[np.float64], landmarks: int) -> NDArray[np.float64]:

@@ -72,12 +72,13 @@ def existing(scene: ColmapModel, shuffle: bool, seed: int) -> Loaded:
     observations = Observations(index[:, 0], index[:, 1], np.array(xy)).sorted()
     matrices = np.stack([image.cam_from_world().matrix() for image in images])
     positions = np.stack([model.point3D(k).xyz for k in point_ids])
+    scale = 1.0 if scene.spread is None else scene.spread / float(np.sqrt(positions.var(axis=0).sum()))
     colors = np.stack([model.point3D(k).color for k in point_ids]).astype(np.uint8)
     return (
         [image.name for image in images],
         cameras,
         np.array([place[image.camera_id] for image in images]),
-        Poses(matrices[:, :, :3], matrices[:, :, 3]),
-        Candidates(positions, np.zeros_like(positions), colors),
+        Poses(matrices[:, :, :3], scale * matrices[:, :, 3]),
+        Candidates(scale * positions, np.zeros_like(positions), colors),
         observations,
     )

@@ -81,6 +81,10 @@ def _linearise_reprojection(begin, end, y, m, unit, S, g, c):
         c[a] = r0 * r0 + r1 * r1
 
 
+_UNDAMPED = 1e-12
+"""as good as none, for homogeneous landmarks, whose blocks are singular along them"""
+
+
 @dataclass(frozen=True)
 class _Trial:
     P: Array
@@ -130,6 +134,10 @@ class ProjectiveRefinement(RobustStage):
 
     def accept(self, trial: _Trial) -> None:
         self.P, self.X, self._y, self._squared = trial.P, trial.X, trial.y, trial.squared
+
+    def gradient_cosine(self) -> float:
+        self._system.assemble(self._quadratic, self.P, self.X, homogeneous=True, landmark_damping=_UNDAMPED)
+        return self._system.gradient_cosine(self._loss.total(self._squared))
 
     @property
     def reconstruction(self) -> tuple[Array, Array]:

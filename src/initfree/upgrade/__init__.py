@@ -10,8 +10,8 @@ from initfree.upgrade.calibrated import calibrated
 from initfree.upgrade.linear import linear
 from initfree.upgrade.linear1997 import linear1997
 from initfree.upgrade.metric import Projective, Upgraded, metric_from_frame
-from initfree.upgrade.refined import refined
-from initfree.upgrade.selected import selected
+from initfree.upgrade.refined import refined, refined1997
+from initfree.upgrade.selected import selected, selected_linear
 
 
 def none(scene: Projective) -> Upgraded:
@@ -26,7 +26,9 @@ _METHODS: dict[UpgradeName, Callable[[Projective], Upgraded]] = {
     "linear": linear,
     "calibrated": calibrated,
     "refined": refined,
+    "refined1997": refined1997,
     "selected": selected,
+    "selected-linear": selected_linear,
 }
 assert set(_METHODS) == set(get_args(UpgradeName))
 

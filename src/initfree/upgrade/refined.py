@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 
 from initfree.tracks import Array
+from initfree.upgrade.dual_quadric import DualQuadric
 from initfree.upgrade.linear import expected_focal, linear_quadric
+from initfree.upgrade.linear1997 import quadric1997
 from initfree.upgrade.metric import Projective, Upgraded, metric_from_quadric
 
 _SOFT_L1 = 0.1
@@ -16,8 +18,16 @@ _I, _J = np.triu_indices(3)
 
 
 def refined(scene: Projective) -> Upgraded:
-    """The linear Ω*, refined."""
-    quadric = linear_quadric(scene)
+    """The frame-free linear Ω*, refined."""
+    return _refined(scene, linear_quadric(scene))
+
+
+def refined1997(scene: Projective) -> Upgraded:
+    """The paper's: Ω* of `linear1997`, refined."""
+    return _refined(scene, quadric1997(scene))
+
+
+def _refined(scene: Projective, quadric: DualQuadric) -> Upgraded:
     start = metric_from_quadric(scene, quadric.Q, None, quadric.singular_values)
     f0 = expected_focal(scene)
     Q, focal = refine_quadric(scene.P, quadric.Q, np.clip(start.reconstruction.focal, f0 / 5.0, f0 * 5.0))

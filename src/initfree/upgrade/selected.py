@@ -1,15 +1,31 @@
-"""The paper's selection between the linear and the refined upgrade."""
+"""Selections between a linear upgrade and its nonlinear refinement."""
 
-from initfree.upgrade.linear import linear
+import numpy as np
+
+from initfree.upgrade.linear import expected_focal, linear
+from initfree.upgrade.linear1997 import linear1997
 from initfree.upgrade.metric import Projective, Upgraded
-from initfree.upgrade.refined import refined
+from initfree.upgrade.refined import refined, refined1997
+
+CANDIDATES = {"selected": ("linear1997", "refined1997"), "selected-linear": ("linear", "refined")}
+"""what each selection chooses from, by name"""
 
 
 def selected(scene: Projective) -> Upgraded:
-    """Whichever of `linear` and `refined` is better."""
-    return better(linear(scene), refined(scene))
+    """The paper's: `linear1997` or its refinement (paper, appendix: "the best metric upgrade ... based on the cheirality")."""
+    return better(scene, linear1997(scene), refined1997(scene))
 
 
-def better(first: Upgraded, second: Upgraded) -> Upgraded:
-    """The one with more observations in front of their cameras; a tie goes to the smaller dual-quadric residual."""
-    return max((first, second), key=lambda metric: (metric.positive_depths, -metric.quadric_residual))
+def selected_linear(scene: Projective) -> Upgraded:
+    """Ours: the frame-free `linear` or its refinement, by the same rule."""
+    return better(scene, linear(scene), refined(scene))
+
+
+def better(scene: Projective, first: Upgraded, second: Upgraded) -> Upgraded:
+    """The one with more observations in front of their cameras; a tie goes to the more plausible focal lengths."""
+
+    def rank(metric: Upgraded) -> tuple[float, float]:
+        off = np.abs(np.log(metric.reconstruction.focal / expected_focal(scene)))
+        return round(metric.positive_depths, 4), -float(np.median(off))
+
+    return max((first, second), key=rank)

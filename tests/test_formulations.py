@@ -1,6 +1,7 @@
 """Every formulation: the paper's scalar formulas, its quadratic, its rotation term, its projected gradient."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -166,17 +167,22 @@ def rotation_term(seed: int, cameras: int, beta: float) -> tuple[RotationTerm, A
 def rotation_residuals(term: RotationTerm, beta: float, P: Array) -> Array:
     """sqrt(β W_kl) (R_k R_l' - R_kl), all pairs in one vector."""
     given = term.rotations
+    W = given.weight[:, None, None] * np.eye(3) if given.matrix is None else given.matrix
     return np.concatenate(
         [
-            np.sqrt(beta * w) * (P[k, :, :3] @ P[l, :, :3].T - R).reshape(-1)
-            for (k, l), R, w in zip(given.pairs, given.R, given.weight, strict=True)
+            (np.linalg.cholesky(beta * w).T @ (P[k, :, :3] @ P[l, :, :3].T - R)).reshape(-1)
+            for (k, l), R, w in zip(given.pairs, given.R, W, strict=True)
         ]
     )
 
 
-def test_rotation_term_against_a_dense_jacobian():
+@pytest.mark.parametrize("matrices", [False, True])
+def test_rotation_term_against_a_dense_jacobian(matrices: bool):
     beta = 0.7
     term, P = rotation_term(0, cameras=5, beta=beta)
+    if matrices:
+        root = np.random.default_rng(4).normal(size=(len(term.pairs), 3, 3))
+        term = RotationTerm(replace(term.rotations, matrix=root @ root.transpose(0, 2, 1)), beta)
     r = rotation_residuals(term, beta, P)
     assert_allclose(term.cost(P), 0.5 * r @ r, rtol=1e-12)
     # The residuals are quadratic in P, so central differences are exact up to rounding.

@@ -21,7 +21,7 @@ class SolveConfig:
     """The stages of a solve, in order."""
 
     formulation: str = "pose"
-    """Object-space error: pose, rose, rpose, expose, expose-printed, pose-rot, or a registered one."""
+    """Object-space error: pose, rose, rpose, expose, expose-printed, pose-rot, pose-rot-published, or a registered one."""
     init: str = "spectral"
     """Initial cameras: spectral, spectral-outward, unit-circle, unit-circle-shuffled, unit-circle-spectral, normal,
     normal-affine, uniform."""

@@ -20,6 +20,7 @@ from initfree.engine.levenberg_marquardt import Convergence, Iteration, LMConfig
 from initfree.engine.linear_solver import LinearSolver
 from initfree.engine.losses import scale_from_median
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust, residuals
+from initfree.formulations import Formulation
 from initfree.formulations.pose_rot import RelativeRotations, RotationTerm
 from initfree.initialization import initialize
 from initfree.problem import Problem
@@ -28,6 +29,7 @@ from initfree.refinement.radial import refine_radial
 from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection, reprojection_errors
 from initfree.result import StageReport
 from initfree.tracks import Array
+from initfree.two_view.pair_matrices import pair_matrices
 from initfree.two_view.rotations import rotations_for
 from initfree.upgrade import Projective, Upgraded, upgrade
 from initfree.varpro import VariableProjection
@@ -99,7 +101,7 @@ def minimise_ose(state: State) -> State:
     formulation = formulations.make(config.formulation, config.alpha)
     term = None
     if state.rotations is not None and formulation.uses_rotations:
-        term = RotationTerm(state.rotations, config.beta)
+        term = RotationTerm(_weighed(problem, formulation, state.rotations), config.beta)
     first = initialize(config.init, problem.tracks, config.seed) if state.cameras is None else state.cameras
     stage = VariableProjection(
         problem.tracks, problem.m, formulation, first,
@@ -115,6 +117,13 @@ def minimise_ose(state: State) -> State:
 
 def _linear_solver(config: SolveConfig) -> LinearSolver:
     return LinearSolver(config.linear_solver, config.inner_iterations, config.inner_tolerance)
+
+
+def _weighed(problem: Problem, formulation: Formulation, rotations: RelativeRotations) -> RelativeRotations:
+    """With the pairs' matrices, where the formulation weighs by them."""
+    if not formulation.pair_matrices or rotations.matrix is not None:
+        return rotations
+    return replace(rotations, matrix=pair_matrices(problem, rotations))
 
 
 def refine_radial_cameras(state: State) -> State:

@@ -27,6 +27,8 @@ class Formulation(Protocol):
     """whether the third row of the cameras is left open and must be recovered afterwards"""
     uses_rotations: bool
     """whether relative rotations between cameras enter"""
+    pair_matrices: bool
+    """whether these are weighted by a 3x3 matrix a pair (`two_view.pair_matrices`), not by a number"""
 
     def __init__(self, alpha: float) -> None: ...
 
@@ -45,6 +47,7 @@ class LinearFormulation:
     relinearises = False
     radial = False
     uses_rotations = False
+    pair_matrices = False
 
     def __init__(self, alpha: float) -> None:
         self.alpha = alpha

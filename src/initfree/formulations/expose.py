@@ -17,6 +17,7 @@ class _ExponentialError:
     relinearises = True
     radial = False
     uses_rotations = False
+    pair_matrices = False
 
     def __init__(self, alpha: float) -> None:
         self.alpha = alpha

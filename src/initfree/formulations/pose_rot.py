@@ -27,18 +27,21 @@ class RelativeRotations:
     """(pairs, 3, 3)"""
     weight: Array
     """(pairs,) number of observations that support the rotation"""
+    matrix: Array | None = None
+    """(pairs, 3, 3) W_kl, where it is more than that number times the identity"""
 
 
 class RotationTerm:
-    """β/2 sum_kl W_kl |R_k R_l' - R_kl|²_F: a cost on pairs of cameras (`reduced_system.CameraTerm`).
+    """β/2 sum_kl |sqrt(W_kl) (R_k R_l' - R_kl)|²_F: a cost on pairs of cameras (`reduced_system.CameraTerm`).
 
-    W_kl counts shared landmarks: a relative rotation that is wrong by a small angle θ moves each of them by about θ in
+    W_kl is the matrix of the pair, or counts shared landmarks: a relative rotation that is wrong by a small angle θ moves each of them by about θ in
     calibrated coordinates, so β = 1 weighs the rotations like the observations that they come from.
     """
 
     def __init__(self, rotations: RelativeRotations, beta: float) -> None:
         self.rotations = rotations
-        self._weight = beta * rotations.weight
+        W = rotations.weight[:, None, None] * np.eye(3) if rotations.matrix is None else rotations.matrix
+        self._W = beta * W
 
     def _difference(self, P: Array) -> tuple[Array, Array, Array]:
         Rk = P[self.rotations.pairs[:, 0], :, :3]
@@ -47,7 +50,7 @@ class RotationTerm:
 
     def cost(self, P: Array) -> float:
         D = self._difference(P)[2]
-        return 0.5 * float(np.sum(self._weight * np.einsum("nij,nij->n", D, D)))
+        return 0.5 * float(np.einsum("nij,nik,nkj->", D, self._W, D))
 
     @property
     def pairs(self) -> Index:
@@ -55,34 +58,37 @@ class RotationTerm:
 
     def add(self, P: Array, number: Index, diagonal: Index, blocks: Array, gradient: Array) -> None:
         Rk, Rl, D = self._difference(P)
-        _add_rotation_blocks(self.rotations.pairs, number, diagonal, self._weight, Rk, Rl, D, blocks, gradient)
+        _add_rotation_blocks(
+            self.rotations.pairs, number, diagonal, self._W, Rk, Rl, self._W @ Rk, self._W @ D, blocks, gradient
+        )
 
 
 @kernel()
-def _add_rotation_blocks(pairs, number, diagonal, weight, Rk, Rl, D, blocks, gradient):
-    """Gauss-Newton blocks of D = R_k R_l' - R_kl: dD = dR_k R_l' + R_k dR_l'."""
+def _add_rotation_blocks(pairs, number, diagonal, W, Rk, Rl, WRk, WD, blocks, gradient):
+    """Gauss-Newton blocks of tr(D'W D), D = R_k R_l' - R_kl: dD = dR_k R_l' + R_k dR_l'."""
     for n in range(pairs.shape[0]):
-        k, l, w = pairs[n, 0], pairs[n, 1], weight[n]
+        k, l = pairs[n, 0], pairs[n, 1]
         own_k, own_l, shared = blocks[diagonal[k]], blocks[diagonal[l]], blocks[number[n]]
         for a in range(3):
             for c in range(3):
                 gk = gl = 0.0
                 for b in range(3):
-                    gk += D[n, a, b] * Rl[n, b, c]
-                    gl += D[n, b, a] * Rk[n, b, c]
-                gradient[k, a, c] += w * gk
-                gradient[l, a, c] += w * gl
+                    gk += WD[n, a, b] * Rl[n, b, c]
+                    gl += WD[n, b, a] * Rk[n, b, c]
+                gradient[k, a, c] += gk
+                gradient[l, a, c] += gl
         for c in range(3):
             for e in range(3):
                 sk = sl = 0.0
                 for b in range(3):
                     sk += Rl[n, b, c] * Rl[n, b, e]
-                    sl += Rk[n, b, c] * Rk[n, b, e]
+                    sl += Rk[n, b, c] * WRk[n, b, e]
                 for a in range(3):
-                    own_k[4 * a + c, 4 * a + e] += w * sk
-                    own_l[4 * a + c, 4 * a + e] += w * sl
+                    own_l[4 * a + c, 4 * a + e] += sl
+                    for b in range(3):
+                        own_k[4 * a + c, 4 * b + e] += W[n, a, b] * sk
         for a in range(3):
             for c in range(3):
                 for b in range(3):
                     for e in range(3):
-                        shared[4 * a + c, 4 * b + e] += w * Rl[n, b, c] * Rk[n, a, e]
+                        shared[4 * a + c, 4 * b + e] += Rl[n, b, c] * WRk[n, a, e]

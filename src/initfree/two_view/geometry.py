@@ -94,12 +94,17 @@ def estimated(geometry: Callable[[Pair], Value | None], pairs: list[Pair], on_pa
 def shared_matches(tracks: Tracks, min_matches: int, most: int | None = None) -> Iterator[Pair]:
     """(k, l, matches) of the neighbour pairs k > l; of more than `most` matches, evenly chosen ones."""
     for k, l in neighbour_pairs(tracks, min_matches):
-        of_k, of_l = tracks.seen_by(k), tracks.seen_by(l)
-        _, a, b = np.intersect1d(tracks.landmark[of_k], tracks.landmark[of_l], return_indices=True, assume_unique=True)
-        matches = np.stack([of_k[a], of_l[b]], axis=1)
+        matches = matches_of(tracks, k, l)
         if most is not None and len(matches) > most:
             matches = matches[np.linspace(0, len(matches) - 1, most).astype(np.int64)]
         yield k, l, matches
+
+
+def matches_of(tracks: Tracks, k: int, l: int) -> Index:
+    """The observations in camera k and in camera l of each landmark that both see, (matches, 2)."""
+    in_k, in_l = tracks.seen_by(k), tracks.seen_by(l)
+    _, a, b = np.intersect1d(tracks.landmark[in_k], tracks.landmark[in_l], return_indices=True, assume_unique=True)
+    return np.stack([in_k[a], in_l[b]], axis=1)
 
 
 def relative_rotations(pairs: list[TwoView]) -> RelativeRotations | None:

@@ -1,0 +1,23 @@
+"""pOSE+rot as its authors published it (Olsson and others 2025), beside the affine variant of the paper's experiments."""
+
+import numpy as np
+
+from initfree.formulations.base import LinearFormulation, homogeneous, ose_rows, register, weighted_rows
+from initfree.tracks import Array
+
+
+@register("pose-rot-published")
+class PublishedPoseWithRotations(LinearFormulation):
+    """(1-α) |x - z m|² + α r_rot² + β sum_kl |sqrt(W_kl) (R_k R_l' - R_kl)|² (paper, appendix A: pOSE+rot).
+
+    r_rot = (m'x + z)/(|m|² + 1) - 1 asks for depth one along the ray of the observation and, unlike pOSE's affine
+    regulariser, for nothing across it. W_kl is the 3x3 matrix of the pair (`two_view.pair_matrices`).
+    """
+
+    uses_rotations = True
+    pair_matrices = True
+
+    def rows(self, m: Array) -> Array:
+        ray = homogeneous(m)
+        along = ray / np.sum(ray * ray, axis=1, keepdims=True)
+        return weighted_rows(self.alpha, ose_rows(m), along[:, None, :])

@@ -44,7 +44,9 @@ def score(scene: Scene, upgraded: Upgraded):
     return evaluate_models(replace(upgraded.reconstruction, names=names, ids=ids), truth)
 
 
-@pytest.mark.parametrize("name", ["linear1997", "linear", "calibrated", "refined", "refined1997", "selected", "selected-linear"])
+@pytest.mark.parametrize(
+    "name", ["linear1997", "linear", "calibrated", "refined", "refined1997", "selected", "selected-linear"]
+)
 @pytest.mark.parametrize("seed", range(3))
 def test_exact_calibrated_cameras(scene, name, seed):
     upgraded = upgrade(name, projective(scene, np.random.default_rng(seed)))

@@ -10,9 +10,7 @@ LossName = Literal["none", "cauchy", "cauchy-consistent"]
 RefineLossName = Literal["none", "cauchy"]
 RotationSource = Literal["truth", "estimated"]
 LinearSolverName = Literal["exact", "power", "pcg"]
-UpgradeName = Literal[
-    "none", "linear1997", "linear", "calibrated", "refined", "refined1997", "selected", "selected-linear"
-]
+UpgradeName = Literal["none", "linear1997", "linear", "calibrated", "refined", "refined1997", "selected", "selected-linear"]
 Strategy = Literal["auto", "single"]
 
 

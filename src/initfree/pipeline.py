@@ -215,6 +215,7 @@ def _report(name: str, convergence: Convergence, mean_residual: float, unit: str
         iterations=len(convergence.history),
         accepted=convergence.accepted,
         reason=convergence.reason,
+        gradient=convergence.gradient,
         initial_cost=convergence.initial_cost,
         cost=convergence.cost,
         mean_residual=mean_residual,

@@ -28,7 +28,9 @@ class StageReport:
     """attempted steps"""
     accepted: int = 0
     reason: str = ""
-    """why it ended"""
+    """why it ended: converged, plateau, limit, zero cost (`levenberg_marquardt.Convergence`)"""
+    gradient: float | None = None
+    """the gradient without units at the end (`levenberg_marquardt.gradient_cosine`)"""
     initial_cost: float | None = None
     cost: float | None = None
     """1/2 of the (robust) sum of squared residuals"""

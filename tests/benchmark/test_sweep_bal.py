@@ -52,3 +52,15 @@ def test_bal_has_no_conditions_and_no_mappers(folder: Path):
         expand(sweep(source="bal", sets=(), conditions=(Condition(noise=1.0),)), folder)
     with pytest.raises(InputError, match="colmap-global is not run on BAL"):
         expand(sweep(source="bal", sets=(), methods=("auto", "colmap-global")), folder)
+
+
+def test_rotations_on_bal_use_the_files_intrinsics(folder: Path):
+    config = sweep(
+        source="bal", sets=(), inits=("truth",), formulations=("pose", "pose-rot"), rotations=("estimated",),
+        upgrades=("calibrated",),
+    )  # fmt: skip
+    jobs = expand(config, folder)
+    rows = {job.formulation: run_job(job, Place(folder / "cache", folder), True).rows[0] for job in jobs}
+    assert [rows[name]["intrinsics"] for name in ("pose", "pose-rot")] == ["pixels", "rays"]
+    assert rows["pose-rot"]["error"] == ""
+    assert rows["pose-rot"]["rotation_auc20"] > 95.0

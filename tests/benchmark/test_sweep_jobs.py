@@ -118,3 +118,20 @@ def test_bal_files_are_found_by_name(tmp_path: Path):
         expand(sweep(source="bal", sets=(SetConfig("venice-1"),)), tmp_path)
     with pytest.raises(InputError, match="does not exist"):
         bal_problems(tmp_path / "nowhere")
+
+
+def test_protocol_axes_multiply_and_rotations_always_get_rays():
+    config = sweep(
+        formulations=("pose", "pose-rot"), intrinsics=("rays", "paper"), alphas=(0.05, 0.01), betas=(1.0, 0.1), seeds=(0, 1)
+    )
+    jobs = expand(config)
+    of = {name: [job for job in jobs if job.formulation == name and job.data.seed == 0] for name in ("pose", "pose-rot")}
+    # beta is the rotations' alone; pose-rot is the same under both protocols and runs once.
+    assert len(of["pose"]) == 2 * 2
+    assert len(of["pose-rot"]) == 2 * 2
+    assert {job.data.intrinsics for job in of["pose"]} == {"rays", "pixels"}
+    assert {job.data.intrinsics for job in of["pose-rot"]} == {"rays"}
+    assert {job.solver.alpha for job in jobs if job.solver} == {0.05, 0.01}
+    # Both protocols read one generated set.
+    assert len({job.data.key for job in of["pose"]}) == 1
+    assert [job.data.seed for job in jobs] == sorted(job.data.seed for job in jobs)

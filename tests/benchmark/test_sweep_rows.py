@@ -160,3 +160,28 @@ def test_attribution_adds_up(cache: Path):
     assert table.loc["all", "failures"] == len(failures)
     if len(failures):
         assert table.loc["all", list(CAUSES)].sum() == pytest.approx(100.0)
+
+
+def test_pixels_leave_focal_lengths_and_distortion_to_the_solver(cache: Path):
+    """The paper's protocol: from the truth, in rescaled pixels, the pipeline still finds the metric reconstruction."""
+    ring = SetConfig("set1", cameras=16, points=200, density=4.5)
+    rows = rows_of_sweep(cache, sets=(ring,), inits=("truth",), intrinsics=("paper",), upgrades=("linear1997", "calibrated"))
+    assert set(rows["intrinsics"]) == {"pixels"}
+    assert (rows["rotation_auc5"] > 99.0).all()
+    assert (rows["nullity"] == 1).all()
+    assert set(rows["ose_reason"]) <= {"converged", "zero cost"}
+    assert (rows["ose_gradient"] < 1e-4).all()
+    bent = rows_of_sweep(
+        cache, sets=(ring,), inits=("truth",), intrinsics=("rays", "paper"), upgrades=("calibrated",),
+        conditions=(Condition(k1=-0.3),),
+    ).set_index("intrinsics")  # fmt: skip
+    # Distortion is undone in calibrated rays and left in pixels.
+    assert bent.loc["rays", "rotation_auc5"] > 99.0
+    assert bent.loc["pixels", "refine_residual"] > 10.0 * bent.loc["rays", "refine_residual"] + 0.1
+
+
+def test_classical_bundle_adjustment_from_random_cameras_collapses(cache: Path):
+    rows = rows_of_sweep(cache, sets=(SetConfig("set3", cameras=12, points=120, density=3.2),), formulations=(), methods=("classical",))
+    assert list(rows["error"]) == [""]
+    assert rows["failed"].all()
+    assert rows["refine_reason"].isin(["converged", "plateau", "limit"]).all()

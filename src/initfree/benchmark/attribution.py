@@ -22,13 +22,17 @@ UNKNOWN = "not studied"
 """the sweep has no run from the truth to tell surrogate from local minimum"""
 STARTS = ("normal", "uniform", "unit-circle", "unit-circle-shuffled")
 ORDERS = ("unit-circle", "unit-circle-spectral")
-_RUN = ["set", "seed", "min_obs", "noise", "outliers", "merged", "formulation", "rotations", "loss"]
+_NUMBERS = ["seed", "min_obs", "noise", "outliers", "merged", "k1", "alpha", "beta"]
+_RUN = ["set", *_NUMBERS, "formulation", "rotations", "loss", "intrinsics"]
 """a run but for its start"""
 
 
 def causes(rows: Frame) -> Frame:
     """The failed runs of the paper's pipeline, each with its `cause`. Runs that raised are left out: they did not run."""
     rows = rows[(rows["method"] == PIPELINE) & (rows["error"] == "") & (rows["upgrade"] != ADJUSTED)]
+    # What is not given is not a number, which is equal to nothing.
+    rows = rows.assign(**{name: rows[name].fillna(0.0) for name in _NUMBERS if name in rows})
+    rows = rows.reindex(columns=[*rows.columns, *(name for name in _RUN if name not in rows)], fill_value=0.0)
     failures = rows[rows["init"].isin(STARTS) & (rows["upgrade"] == LINEAR) & rows["failed"]]
     # A projective reconstruction is good if any upgrade, read as "before" it included, makes a good one of it.
     good = ~rows.groupby([*_RUN, "init"])["failed"].all()

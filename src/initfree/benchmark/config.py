@@ -1,15 +1,19 @@
 """What a sweep is made of; the TOML presets have exactly these fields."""
 
 from dataclasses import field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-Method = Literal["auto", "oracle", "colmap-incremental", "colmap-global"]
-"""What else can make a reconstruction of the same observations, besides the paper's pipeline ("initfree")."""
-Upgrade = Literal["before", "linear1997", "linear", "calibrated", "refined", "selected"]
-UPGRADES: tuple[Upgrade, ...] = ("before", "linear1997", "linear", "calibrated", "refined", "selected")
+Method = Literal["auto", "oracle", "classical", "colmap-incremental", "colmap-global"]
+"""What else can make a reconstruction of the same observations, besides the paper's pipeline ("initfree"). classical:
+bundle adjustment of the reprojection error from random cameras, which the paper's Figure 2a shows to collapse."""
+Upgrade = Literal["before", "linear1997", "refined1997", "selected", "linear", "refined", "selected-linear", "calibrated"]
+UPGRADES: tuple[Upgrade, ...] = get_args(Upgrade)
+Protocol = Literal["rays", "paper"]
+"""What formulations are given. rays: calibrated rays, all of them. paper: those that use relative rotations get calibrated
+rays, all others pixels rescaled to about [-1, 1], distortion left in."""
 Densification = Literal["filter", "generate"]
 
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -54,6 +58,8 @@ class Condition:
     noise: Annotated[float, Field(ge=0)] = 0.0
     outliers: Share = 0.0
     merged: Share = 0.0
+    k1: float | None = None
+    """radial distortion of the cameras; None: as the set has it"""
 
 
 @dataclass(frozen=True, config=_strict)
@@ -63,14 +69,16 @@ class SolverConfig:
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     beta: Annotated[float, Field(gt=0)] = 1.0
     refine_loss: Literal["none", "cauchy"] = "none"
-    max_iterations: Annotated[int, Field(ge=1)] = 100
-    tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-4
+    max_iterations: Annotated[int, Field(ge=1)] = 300
+    tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-8
+    """Tight: a study of stage 1 needs it to converge. At 1e-4, enough for `auto`, many runs end on a plateau."""
     refine_tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-8
 
 
 @dataclass(frozen=True, config=_strict)
 class SweepConfig:
-    """sets x min-obs x conditions x seeds x formulations x rotations x inits x losses, each with every upgrade."""
+    """sets x min-obs x conditions x seeds x protocols x formulations x rotations x alphas x betas x inits x losses, each
+    with every upgrade."""
 
     name: str
     sets: tuple[Annotated[SetConfig, BeforeValidator(_named)], ...] = ()
@@ -87,6 +95,13 @@ class SweepConfig:
     """One more row a run: the calibrated upgrade after Euclidean bundle adjustment."""
     rotations: tuple[Literal["truth", "estimated"], ...] = ("truth",)
     """Where the relative rotations of formulations that use them come from."""
+    intrinsics: Annotated[tuple[Protocol, ...], Field(min_length=1)] = ("rays",)
+    """What is known of the cameras of generated sets. On BAL it is always "paper": the file's intrinsics, for
+    formulations that use rotations, and rescaled pixels."""
+    alphas: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = ()
+    """Weights of the regulariser; none: the solver's."""
+    betas: tuple[Annotated[float, Field(gt=0)], ...] = ()
+    """Weights of the relative rotations, for formulations that use them; none: the solver's."""
     seeds: tuple[Seed, ...] = (0,)
     methods: tuple[Method, ...] = ()
     conditions: Annotated[tuple[Condition, ...], Field(min_length=1)] = (Condition(),)

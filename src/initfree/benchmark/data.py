@@ -3,14 +3,16 @@
 import json
 import os
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import pycolmap
 
 from initfree.benchmark.jobs import DataSpec
 from initfree.benchmark.sources import bal_problems, densified
+from initfree.errors import InputError
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.generator import Config, Dataset, generate, write
 from initfree.generator.presets import load as load_generator
@@ -18,8 +20,10 @@ from initfree.generator.presets import override
 from initfree.io import bal
 from initfree.io.load import load_model, load_observations
 from initfree.problem import Problem, build_problem
+from initfree.recalibration import with_cameras
 from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array
+from initfree.upgrade.linear1997 import nullity
 
 PAPER_SCALE = 41.0
 """rms distance of the landmarks from their mean in the paper's sets (a collapsed reconstruction has this RMSE), to which BAL
@@ -49,6 +53,11 @@ class Data:
     truth: Reconstruction
     true_reconstruction: Reconstruction
     """the truth over the problem's cameras and landmarks, where stage 1 or an oracle may start"""
+
+    @cached_property
+    def nullity(self) -> int:
+        """Dimension of the null space of the paper's linear upgrade at the true cameras: beyond 1 it is degenerate."""
+        return nullity(true_cameras(self))
 
     @property
     def scene_scale(self) -> float:
@@ -105,7 +114,9 @@ def _make(spec: DataSpec, place: Place, folder: Path) -> None:
 
 def _problem(path: Path, spec: DataSpec) -> Problem:
     """Named after its set, not its file: what it complains of is in a row, which is the same on every machine."""
-    return build_problem(replace(load_observations(path), source=spec.set), spec.min_obs)
+    # A BAL file's intrinsics are never read by its reader; a COLMAP model's are, unless asked not to.
+    intrinsics = "unknown" if spec.intrinsics == "pixels" else None
+    return build_problem(replace(load_observations(path, intrinsics), source=spec.set), spec.min_obs)
 
 
 def true_reconstruction(problem: Problem, truth: Reconstruction) -> Reconstruction:
@@ -115,7 +126,12 @@ def true_reconstruction(problem: Problem, truth: Reconstruction) -> Reconstructi
     cameras = [image[name] for name in problem.names]
     xyz = truth.xyz[[point[int(i)] for i in problem.landmark_ids]]
     n = len(cameras)
-    return Reconstruction(truth.R[cameras], truth.t[cameras], np.ones(n), np.zeros((n, 2)), xyz)
+    focal = np.ones(n)
+    if not problem.calibrated:
+        o = problem.observations
+        pixels = np.array([o.cameras[k].mean_focal_length() for k in problem.camera_ids.tolist()])
+        focal = pixels / o.image_unit[problem.images, 0]
+    return Reconstruction(truth.R[cameras], truth.t[cameras], focal, np.zeros((n, 2)), xyz)
 
 
 def _load_bal(spec: DataSpec, place: Place) -> Data:
@@ -136,7 +152,26 @@ def _load_bal(spec: DataSpec, place: Place) -> Data:
     scale = PAPER_SCALE / float(np.sqrt(best.xyz[near].var(axis=0).sum()))
     best = replace(best, xyz=scale * best.xyz, t=scale * best.t)
     truth = Reconstruction.of_poses(problem.names, best.R, best.t, problem.landmark_ids[near], best.xyz[near])
+    if spec.intrinsics == "rays":
+        whole = replace(best, names=problem.names, ids=problem.landmark_ids)
+        problem = _with_intrinsics(problem, numbers.parameters[:, 6:])
+        best = true_reconstruction(problem, whole)
     return Data(problem, truth, best)
+
+
+def _with_intrinsics(problem: Problem, parameters: Array) -> Problem:
+    """The BAL problem seen through the file's own f, k1, k2, for formulations that need calibrated rays."""
+    cameras = {}
+    for camera_id, given in problem.observations.cameras.items():
+        f, k1, k2 = parameters[camera_id - 1]
+        cameras[camera_id] = pycolmap.Camera(
+            camera_id=camera_id, model="RADIAL", width=given.width, height=given.height,
+            params=[f, given.width / 2.0, given.height / 2.0, k1, k2],
+        )  # fmt: skip
+    seen = with_cameras(problem, cameras)
+    if seen is None:
+        raise InputError(f"{problem.observations.source}: the file's distortion leaves an image without rays")
+    return seen[0]
 
 
 def true_cameras(data: Data) -> Array:

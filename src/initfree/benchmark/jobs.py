@@ -7,8 +7,9 @@ key of a job is a hash of everything that decides its outcome, and nothing else:
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ class DataSpec:
     min_obs: int
     densification: Densification
     condition: Condition
+    intrinsics: str = "rays"
+    """rays: known, calibrated rays; pixels: unknown, rescaled pixels"""
 
     @property
     def first(self) -> int | None:
@@ -81,8 +84,9 @@ class Job:
     def __str__(self) -> str:
         parts = [self.data.set, f"seed {self.data.seed}", f"min-obs {self.data.min_obs}"]
         method = [] if self.method == PIPELINE else [self.method]
+        pixels = [self.data.intrinsics] if self.data.intrinsics != "rays" else []
         return ", ".join(
-            parts + method + [part for part in (self.formulation, self.init, self.loss, self.rotations) if part]
+            parts + pixels + method + [part for part in (self.formulation, self.init, self.loss, self.rotations) if part]
         )
 
 
@@ -92,7 +96,7 @@ def _hash(value: Any) -> str:
 
 
 def expand(config: SweepConfig, data: Path | None = None) -> list[Job]:
-    """All jobs of a sweep, those of one dataset together; the first of every dataset first."""
+    """All jobs of a sweep, seed by seed, those of one dataset together."""
     uses_rotations = _check(config)
     sets = config.sets
     if config.source == "bal":
@@ -100,7 +104,9 @@ def expand(config: SweepConfig, data: Path | None = None) -> list[Job]:
     jobs = [job for one in sets if not one.optional or has_data(one) for job in _of_set(config, one, data, uses_rotations)]
     if not jobs:
         raise InputError(f"the sweep {config.name} has no runs; expected sets and formulations or methods")
-    return list({job.key: job for job in jobs}.values())
+    place = {seed: k for k, seed in enumerate(dict.fromkeys(job.data.seed for job in jobs))}
+    # Seed by seed, so that a sweep that is stopped has whole seeds; sorting keeps the rest in order.
+    return sorted({job.key: job for job in jobs}.values(), key=lambda job: place[job.data.seed])
 
 
 def _of_set(config: SweepConfig, one: SetConfig, data: Path | None, uses_rotations: set[str]) -> Iterator[Job]:
@@ -116,7 +122,8 @@ def _of_set(config: SweepConfig, one: SetConfig, data: Path | None, uses_rotatio
     for seed in one.seeds or config.seeds:
         for min_obs in one.min_obs or config.min_obs:
             for condition in config.conditions:
-                spec = DataSpec(name, config.source, what, seed, min_obs, one.densification, condition)
+                given = "pixels" if config.source == "bal" else "rays"
+                spec = DataSpec(name, config.source, what, seed, min_obs, one.densification, condition, given)
                 yield from _of_data(config, one, spec, uses_rotations)
 
 
@@ -124,11 +131,22 @@ def _of_data(config: SweepConfig, one: SetConfig, spec: DataSpec, uses_rotations
     for method in config.methods if one.methods is None else one.methods:
         yield Job(spec, method, imports=config.imports)
     upgrades = (*config.upgrades, *([ADJUSTED] if config.adjust else []))
-    for formulation in config.formulations if one.formulations is None else one.formulations:
-        for rotations in config.rotations if formulation in uses_rotations else ("",):
-            for init in config.inits if one.inits is None else one.inits:
-                for loss in config.losses:
-                    yield Job(spec, PIPELINE, formulation, init, loss, rotations, config.solver, upgrades, config.imports)
+    named = config.formulations if one.formulations is None else one.formulations
+    inits = config.inits if one.inits is None else one.inits
+    protocols = ("paper",) if config.source == "bal" else config.intrinsics
+    for formulation, protocol in product(named, protocols):
+        rotated = formulation in uses_rotations
+        seen = replace(spec, intrinsics="rays" if rotated or protocol == "rays" else "pixels")
+        variants = product(
+            config.rotations if rotated else ("",),
+            config.alphas or (config.solver.alpha,),
+            (config.betas if rotated else ()) or (config.solver.beta,),
+            inits,
+            config.losses,
+        )
+        for rotations, alpha, beta, init, loss in variants:
+            solver = replace(config.solver, alpha=alpha, beta=beta)
+            yield Job(seen, PIPELINE, formulation, init, loss, rotations, solver, upgrades, config.imports)
 
 
 def _check(config: SweepConfig) -> set[str]:
@@ -141,7 +159,7 @@ def _check(config: SweepConfig) -> set[str]:
     made = {name: formulations.make(name, config.solver.alpha) for name in sorted(named)}
     if config.source == "bal":
         methods = {method for one in (config, *config.sets) for method in one.methods or ()}
-        foreign = sorted(methods - {"auto", "oracle"})
+        foreign = sorted(methods - {"auto", "oracle", "classical"})
         if foreign:
             raise InputError(f"{config.name}: {foreign[0]} is not run on BAL files, which have no intrinsics")
         if any(condition != Condition() for condition in config.conditions):

@@ -19,8 +19,8 @@ from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
 from initfree.result import StageReport
 from initfree.two_view.rotations import rotations_for
-from initfree.upgrade import Upgraded
-from initfree.upgrade.selected import better
+from initfree.upgrade import Projective, Upgraded
+from initfree.upgrade.selected import CANDIDATES, better
 
 _UPGRADE = {"before": "none"}
 """rows are named in the paper's words"""
@@ -92,6 +92,10 @@ class Upgrades:
             self.made[name] = state, time.perf_counter() - began
         return self.made[name]
 
+    @property
+    def scene(self) -> Projective:
+        return Projective(self.state.problem.tracks, self.state.P, self.state.X, self.state.problem.calibrated)
+
     def upgraded(self, name: Any) -> tuple[Upgraded, float]:
         state, seconds = self(name)
         assert state.upgraded is not None
@@ -100,10 +104,10 @@ class Upgrades:
 
 def _metric(upgrades: Upgrades, upgrade: str) -> tuple[Reconstruction, dict[str, Any]]:
     """The metric reconstruction of a row, and its columns."""
-    if upgrade == "selected":
+    if upgrade in CANDIDATES:
         # Of two upgrades that are rows themselves; the refined one takes as long as all others together.
-        (one, first), (two, second) = upgrades.upgraded("linear"), upgrades.upgraded("refined")
-        return better(one, two).reconstruction, {"seconds_upgrade": first + second}
+        (one, first), (two, second) = (upgrades.upgraded(name) for name in CANDIDATES[upgrade])
+        return better(upgrades.scene, one, two).reconstruction, {"seconds_upgrade": first + second}
     state, seconds = upgrades("calibrated" if upgrade == ADJUSTED else _UPGRADE.get(upgrade, upgrade))
     columns: dict[str, Any] = {"seconds_upgrade": seconds}
     if upgrade == ADJUSTED:

@@ -24,13 +24,16 @@ SECONDS = ("seconds_ose", "seconds_refine", "seconds_upgrade", "seconds_adjust",
 SCHEMA = pa.schema(
     [(name, pa.string()) for name in ("key", "job", "method", "set")]
     + [("seed", pa.int64()), ("min_obs", pa.int64())]
-    + [(name, pa.float64()) for name in ("noise", "outliers", "merged")]
-    + [(name, pa.string()) for name in ("formulation", "init", "loss", "rotations", "upgrade")]
+    + [(name, pa.float64()) for name in ("noise", "outliers", "merged", "k1")]
+    + [(name, pa.string()) for name in ("formulation", "init", "loss", "rotations", "upgrade", "intrinsics")]
+    + [(name, pa.float64()) for name in ("alpha", "beta")]
     + [(name, pa.float64()) for name in ("cameras", "landmarks", "observations")]
     + [(name, pa.float64()) for name in _METRICS]
-    + [("scene_scale", pa.float64()), ("failed", pa.bool_())]
-    + [(name, pa.float64()) for name in ("ose_residual", "ose_cost", "ose_iterations", "ose_pixels")]
-    + [(name, pa.float64()) for name in ("refine_residual", "refine_iterations", "euclidean_cost")]
+    + [("scene_scale", pa.float64()), ("nullity", pa.float64()), ("failed", pa.bool_())]
+    + [(name, pa.float64()) for name in ("ose_residual", "ose_cost", "ose_iterations", "ose_pixels", "ose_gradient")]
+    + [("ose_reason", pa.string())]
+    + [(name, pa.float64()) for name in ("refine_residual", "refine_iterations", "refine_gradient")]
+    + [("refine_reason", pa.string()), ("euclidean_cost", pa.float64())]
     + [("accepted", pa.bool_()), ("reason", pa.string())]
     + [(name, pa.float64()) for name in SECONDS]
     + [("error", pa.string())]
@@ -44,12 +47,15 @@ def row(job: Job, upgrade: str, data: Data | None = None, error: str = "", **col
     start |= {
         "key": job.row_key(upgrade), "job": job.key, "method": job.method, "set": spec.set, "seed": spec.seed,
         "min_obs": spec.min_obs, **asdict(spec.condition), "formulation": job.formulation, "init": job.init,
-        "loss": job.loss, "rotations": job.rotations, "upgrade": upgrade, "failed": True, "error": error,
+        "loss": job.loss, "rotations": job.rotations, "upgrade": upgrade, "intrinsics": spec.intrinsics, "failed": True,
+        "error": error,
     }  # fmt: skip
+    if job.solver is not None:
+        start |= {"alpha": job.solver.alpha, "beta": job.solver.beta}
     if data is not None:
         tracks = data.problem.tracks
         start |= {"cameras": len(data.truth.names), "landmarks": tracks.landmarks, "observations": tracks.observations}
-        start["scene_scale"] = data.scene_scale
+        start |= {"scene_scale": data.scene_scale, "nullity": data.nullity}
     return start | columns
 
 
@@ -76,7 +82,14 @@ def stage_columns(ose: StageReport, refinement: StageReport | None) -> dict[str,
         "ose_cost": ose.cost,
         "ose_iterations": ose.iterations,
         "ose_pixels": ose.mean_pixels,
+        "ose_reason": ose.reason,
+        "ose_gradient": ose.gradient,
     }
     if refinement is not None:
-        columns |= {"refine_residual": refinement.mean_residual, "refine_iterations": refinement.iterations}
+        columns |= {
+            "refine_residual": refinement.mean_residual,
+            "refine_iterations": refinement.iterations,
+            "refine_reason": refinement.reason,
+            "refine_gradient": refinement.gradient,
+        }
     return columns

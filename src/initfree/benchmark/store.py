@@ -122,8 +122,11 @@ class Store:
             plan = _read(self._plan, ["key"], "start the sweep again to make it anew")
             table = table[table["key"].isin(plan.column("key").to_pylist())].copy()
         table["accepted"] = table["accepted"].astype("boolean")
-        order = ["set", "min_obs", "noise", "outliers", "merged", "seed", "method", "formulation", "rotations"]
-        table = table.drop_duplicates("key").sort_values([*order, "init", "loss", "upgrade", "key"])
+        order = ["set", "min_obs", "noise", "outliers", "merged", "k1", "seed", "method", "formulation", "rotations"]
+        order += ["intrinsics", "alpha", "beta"]
+        order += ["init", "loss", "upgrade", "key"]
+        # Sweeps of earlier versions lack columns.
+        table = table.drop_duplicates("key").sort_values([name for name in order if name in table])
         return table.reset_index(drop=True)
 
     def keys(self) -> set[str]:

@@ -55,7 +55,7 @@ def _warm(method: str, formulation: str, loss: str, spec: DataSpec, place: Place
     """Two steps of every stage before the first run of a kind in this process: machine code is made or read now, and the
     times of the runs are those of the solver."""
     once = _warmed(method, formulation, loss)
-    if once or method not in (PIPELINE, "auto", "oracle"):
+    if once or method not in (PIPELINE, "auto", "oracle", "classical"):
         return
     once.append(True)
     short = SolverConfig(max_iterations=2)

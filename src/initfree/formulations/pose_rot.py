@@ -34,8 +34,9 @@ class RelativeRotations:
 class RotationTerm:
     """β/2 sum_kl |sqrt(W_kl) (R_k R_l' - R_kl)|²_F: a cost on pairs of cameras (`reduced_system.CameraTerm`).
 
-    W_kl is the matrix of the pair, or counts shared landmarks: a relative rotation that is wrong by a small angle θ moves each of them by about θ in
-    calibrated coordinates, so β = 1 weighs the rotations like the observations that they come from.
+    W_kl is the matrix of the pair, or counts shared landmarks: a relative rotation that is wrong by a small angle θ moves
+    each of them by about θ in calibrated coordinates, so β = 1 weighs the rotations like the observations that they come
+    from.
     """
 
     def __init__(self, rotations: RelativeRotations, beta: float) -> None:

@@ -12,7 +12,7 @@ CANDIDATES = {"selected": ("linear1997", "refined1997"), "selected-linear": ("li
 
 
 def selected(scene: Projective) -> Upgraded:
-    """The paper's: `linear1997` or its refinement (paper, appendix: "the best metric upgrade ... based on the cheirality")."""
+    """The paper's: `linear1997` or its refinement, "based on the cheirality of the resulting solution" (appendix C)."""
     return better(scene, linear1997(scene), refined1997(scene))
 
 

@@ -6,9 +6,10 @@ import pandas as pd
 
 from initfree.benchmark.report.names import AUCS, PAPER_INITS, PAPER_SETS, PAPER_UPGRADE, display, in_order
 
-CONDITION = ("noise", "outliers", "merged")
+CONDITION = ("noise", "outliers", "merged", "k1")
 BAL_FAMILIES = "ladybug|trafalgar|dubrovnik|venice|final"
 CASE = ("set", "seed", "min_obs", "formulation", "init", "loss", "rotations", *CONDITION)
+PAPER_ALPHA = 0.05
 
 
 def prefer(rows: pd.DataFrame, column: str, wanted: Iterable[object]) -> pd.DataFrame:
@@ -20,7 +21,7 @@ def prefer(rows: pd.DataFrame, column: str, wanted: Iterable[object]) -> pd.Data
 def mildest(rows: pd.DataFrame) -> pd.DataFrame:
     """The condition of the paper's controlled sets, or the nearest to it: least noise, outliers and merged tracks."""
     for column in CONDITION:
-        values = rows[column].fillna(0.0)
+        values = rows[column].fillna(0.0).abs()
         if values.nunique() > 1:
             rows = rows[values == values.min()]
     return rows

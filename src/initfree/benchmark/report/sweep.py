@@ -12,12 +12,16 @@ from initfree.benchmark.pictures import picture_name
 from initfree.benchmark.store import Store
 from initfree.errors import InputError
 
-_TEXT = ("key", "job", "method", "set", "formulation", "init", "loss", "rotations", "upgrade", "reason", "error")
+_TEXT = (
+    *("key", "job", "method", "set", "formulation", "init", "loss", "rotations", "upgrade", "intrinsics"),
+    *("linear_solver", "ose_reason", "refine_reason", "reason", "error"),
+)
 _NUMBERS = (
-    *("seed", "min_obs", "noise", "outliers", "merged", "cameras", "landmarks", "observations"),
+    *("seed", "min_obs", "noise", "outliers", "merged", "k1", "alpha", "beta", "cameras", "landmarks", "observations"),
     *(f"{kind}_auc{t}" for kind in ("rotation", "translation") for t in (5, 10, 20)),
-    *("landmark_median", "landmark_rmse", "landmark_p90", "cameras_recovered", "scene_scale"),
-    *("ose_residual", "ose_iterations", "refine_residual", "refine_iterations", "euclidean_cost"),
+    *("landmark_median", "landmark_rmse", "landmark_p90", "cameras_recovered", "scene_scale", "nullity"),
+    *("ose_residual", "ose_cost", "ose_iterations", "ose_pixels", "ose_gradient", "euclidean_cost"),
+    *("refine_residual", "refine_iterations", "refine_gradient"),
     *("seconds_ose", "seconds_refine", "seconds_upgrade", "seconds_adjust", "seconds_total"),
 )
 _NEEDED = ("key", "job", "method", "set", "upgrade", "rotation_auc20", "translation_auc20", "landmark_rmse", "failed")

@@ -132,6 +132,9 @@ def test_protocol_axes_multiply_and_rotations_always_get_rays():
     assert {job.data.intrinsics for job in of["pose"]} == {"rays", "pixels"}
     assert {job.data.intrinsics for job in of["pose-rot"]} == {"rays"}
     assert {job.solver.alpha for job in jobs if job.solver} == {0.05, 0.01}
+    both = expand(sweep(linear_solvers=("exact", "power")))
+    assert [job.solver.linear_solver for job in both if job.solver] == ["exact", "power"]
+    assert both[0].key == expand(sweep())[0].key != both[1].key
     # Both protocols read one generated set.
     assert len({job.data.key for job in of["pose"]}) == 1
     assert [job.data.seed for job in jobs] == sorted(job.data.seed for job in jobs)

@@ -181,7 +181,9 @@ def test_pixels_leave_focal_lengths_and_distortion_to_the_solver(cache: Path):
 
 
 def test_classical_bundle_adjustment_from_random_cameras_collapses(cache: Path):
-    rows = rows_of_sweep(cache, sets=(SetConfig("set3", cameras=12, points=120, density=3.2),), formulations=(), methods=("classical",))
+    rows = rows_of_sweep(
+        cache, sets=(SetConfig("set3", cameras=12, points=120, density=3.2),), formulations=(), methods=("classical",)
+    )
     assert list(rows["error"]) == [""]
     assert rows["failed"].all()
     assert rows["refine_reason"].isin(["converged", "plateau", "limit"]).all()

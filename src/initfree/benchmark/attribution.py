@@ -23,7 +23,7 @@ UNKNOWN = "not studied"
 STARTS = ("normal", "uniform", "unit-circle", "unit-circle-shuffled")
 ORDERS = ("unit-circle", "unit-circle-spectral")
 _NUMBERS = ["seed", "min_obs", "noise", "outliers", "merged", "k1", "alpha", "beta"]
-_RUN = ["set", *_NUMBERS, "formulation", "rotations", "loss", "intrinsics"]
+_RUN = ["set", *_NUMBERS, "formulation", "rotations", "loss", "intrinsics", "linear_solver"]
 """a run but for its start"""
 
 

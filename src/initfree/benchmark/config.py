@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
+from initfree.config import LinearSolverName
+
 Method = Literal["auto", "oracle", "classical", "colmap-incremental", "colmap-global"]
 """What else can make a reconstruction of the same observations, besides the paper's pipeline ("initfree"). classical:
 bundle adjustment of the reprojection error from random cameras, which the paper's Figure 2a shows to collapse."""
@@ -73,12 +75,15 @@ class SolverConfig:
     tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-8
     """Tight: a study of stage 1 needs it to converge. At 1e-4, enough for `auto`, many runs end on a plateau."""
     refine_tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-8
+    linear_solver: LinearSolverName = "exact"
+    inner_iterations: Annotated[int, Field(ge=1)] = 20
+    inner_tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-2
 
 
 @dataclass(frozen=True, config=_strict)
 class SweepConfig:
-    """sets x min-obs x conditions x seeds x protocols x formulations x rotations x alphas x betas x inits x losses, each
-    with every upgrade."""
+    """sets x min-obs x conditions x seeds x protocols x formulations x rotations x alphas x betas x linear solvers x
+    inits x losses, each with every upgrade."""
 
     name: str
     sets: tuple[Annotated[SetConfig, BeforeValidator(_named)], ...] = ()
@@ -102,6 +107,8 @@ class SweepConfig:
     """Weights of the regulariser; none: the solver's."""
     betas: tuple[Annotated[float, Field(gt=0)], ...] = ()
     """Weights of the relative rotations, for formulations that use them; none: the solver's."""
+    linear_solvers: tuple[LinearSolverName, ...] = ()
+    """How steps of stage 1 and the refinement are solved for; none: as the solver's settings say."""
     seeds: tuple[Seed, ...] = (0,)
     methods: tuple[Method, ...] = ()
     conditions: Annotated[tuple[Condition, ...], Field(min_length=1)] = (Condition(),)

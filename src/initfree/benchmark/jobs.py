@@ -71,7 +71,7 @@ class Job:
     @cached_property
     def key(self) -> str:
         """Without the upgrades: one more of them is one more row of the same job."""
-        settings = None if self.solver is None else asdict(self.solver)
+        settings = None if self.solver is None else _settings(self.solver)
         return _hash([asdict(self.data), self.method, self.formulation, self.init, self.loss, self.rotations, settings])
 
     def row_key(self, upgrade: str) -> str:
@@ -85,9 +85,20 @@ class Job:
         parts = [self.data.set, f"seed {self.data.seed}", f"min-obs {self.data.min_obs}"]
         method = [] if self.method == PIPELINE else [self.method]
         pixels = [self.data.intrinsics] if self.data.intrinsics != "rays" else []
+        if self.solver is not None and self.solver.linear_solver != "exact":
+            pixels.append(self.solver.linear_solver)
         return ", ".join(
             parts + pixels + method + [part for part in (self.formulation, self.init, self.loss, self.rotations) if part]
         )
+
+
+def _settings(solver: SolverConfig) -> dict[str, Any]:
+    """What of the settings decides: those of inexact linear solvers count where one is used."""
+    settings = asdict(solver)
+    if solver.linear_solver == "exact":
+        for name in ("linear_solver", "inner_iterations", "inner_tolerance"):
+            del settings[name]
+    return settings
 
 
 def _hash(value: Any) -> str:
@@ -141,11 +152,12 @@ def _of_data(config: SweepConfig, one: SetConfig, spec: DataSpec, uses_rotations
             config.rotations if rotated else ("",),
             config.alphas or (config.solver.alpha,),
             (config.betas if rotated else ()) or (config.solver.beta,),
+            config.linear_solvers or (config.solver.linear_solver,),
             inits,
             config.losses,
         )
-        for rotations, alpha, beta, init, loss in variants:
-            solver = replace(config.solver, alpha=alpha, beta=beta)
+        for rotations, alpha, beta, linear_solver, init, loss in variants:
+            solver = replace(config.solver, alpha=alpha, beta=beta, linear_solver=linear_solver)
             yield Job(seen, PIPELINE, formulation, init, loss, rotations, solver, upgrades, config.imports)
 
 

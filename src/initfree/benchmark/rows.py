@@ -25,7 +25,10 @@ SCHEMA = pa.schema(
     [(name, pa.string()) for name in ("key", "job", "method", "set")]
     + [("seed", pa.int64()), ("min_obs", pa.int64())]
     + [(name, pa.float64()) for name in ("noise", "outliers", "merged", "k1")]
-    + [(name, pa.string()) for name in ("formulation", "init", "loss", "rotations", "upgrade", "intrinsics")]
+    + [
+        (name, pa.string())
+        for name in ("formulation", "init", "loss", "rotations", "upgrade", "intrinsics", "linear_solver")
+    ]
     + [(name, pa.float64()) for name in ("alpha", "beta")]
     + [(name, pa.float64()) for name in ("cameras", "landmarks", "observations")]
     + [(name, pa.float64()) for name in _METRICS]
@@ -51,7 +54,7 @@ def row(job: Job, upgrade: str, data: Data | None = None, error: str = "", **col
         "error": error,
     }  # fmt: skip
     if job.solver is not None:
-        start |= {"alpha": job.solver.alpha, "beta": job.solver.beta}
+        start |= {"alpha": job.solver.alpha, "beta": job.solver.beta, "linear_solver": job.solver.linear_solver}
     if data is not None:
         tracks = data.problem.tracks
         start |= {"cameras": len(data.truth.names), "landmarks": tracks.landmarks, "observations": tracks.observations}

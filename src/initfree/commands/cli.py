@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 COMMANDS = {
     "solve": ("initfree.commands.solve:solve", "reconstruct cameras and landmarks from image observations alone"),
     "evaluate": ("initfree.commands.evaluate:evaluate", "compare a reconstruction with the truth"),
+    "convert": ("initfree.commands.convert:convert", "from what can be read to what other programs read"),
     "formats": ("initfree.commands.formats:formats", "list what can be read, with an example each"),
     "generate": ("initfree.commands.generate:generate", "make a problem with exact ground truth"),
     "bench": ("", "many runs on generated and real data: run a sweep, look at it, export it"),

@@ -1,0 +1,30 @@
+"""`initfree convert`: from what can be read to what can be written."""
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from initfree.io.convert import convert as convert_files
+
+
+def convert(
+    input: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="IN")],
+    output: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="OUT")],
+    /,
+    to: str | None = None,
+) -> int:
+    """Convert a reconstruction, or its observations.
+
+    Nothing is solved: cameras need poses in IN (a COLMAP model, such as `initfree solve` writes, BAL, Bundler, NVM, a
+    calibrated caliscope folder); a table of observations (.csv) can be made of everything.
+
+    Args:
+        input: What `initfree formats` lists.
+        output: File or directory to write; its name tells the format unless --to does.
+        to: colmap, ply, nerfstudio, json, caliscope, anipose, multicamselfcal, dlt or table.
+    """
+    name = convert_files(input, output, to)
+    Console(highlight=False, markup=False).print(f"written: {output} ({name})", soft_wrap=True)
+    return 0

@@ -1,0 +1,171 @@
+"""From anything that can be read to anything that can be written."""
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pycolmap
+
+from initfree.errors import InputError
+from initfree.io import bal, camera_files, colmap
+from initfree.io.formats import Asked, format_of
+from initfree.io.quiet import quiet
+from initfree.io.staged import staged_directory
+from initfree.observations import Observations
+from initfree.reconstruction import Reconstruction
+
+
+@dataclass(frozen=True)
+class Target:
+    """A kind of output."""
+
+    name: str
+    looks: str
+    """what is written"""
+    write: Callable[[pycolmap.Reconstruction, Path], None]
+    folder: bool = False
+    suits: Callable[[Path], bool] = lambda path: False
+    """whether a path means this one where nothing else is said"""
+
+
+def _write_ply(model: pycolmap.Reconstruction, path: Path) -> None:
+    with quiet():
+        model.export_PLY(str(path))
+
+
+def _write_colmap(model: pycolmap.Reconstruction, path: Path) -> None:
+    model.write(str(path))
+
+
+def _named(name: str) -> Callable[[Path], bool]:
+    return lambda path: path.name == name
+
+
+def _ending(suffix: str) -> Callable[[Path], bool]:
+    return lambda path: path.suffix.lower() == suffix
+
+
+_SELFCAL = "camera matrices (.Pmat.cal), .rad, Ce.dat, Re.dat in a directory"
+TARGETS = (
+    Target("colmap", "a COLMAP model (binary) in a directory", _write_colmap, True, _ending("")),
+    Target("ply", "points with their colours", _write_ply, False, _ending(".ply")),
+    Target("nerfstudio", "transforms.json", camera_files.write_transforms, False, _named("transforms.json")),
+    Target("json", "cameras as JSON", camera_files.write_json, False, _ending(".json")),
+    Target("caliscope", "camera_array.toml", camera_files.write_caliscope, False, _named("camera_array.toml")),
+    Target("anipose", "TOML of anipose and Pose2Sim", camera_files.write_anipose, False, _ending(".toml")),
+    Target("multicamselfcal", _SELFCAL, camera_files.write_multicamselfcal, True),
+    Target("dlt", "DLT coefficients as CSV, a column for each camera", camera_files.write_dlt),
+)
+TABLE = "table"
+"""of observations: needs no poses"""
+
+
+def convert(source: Path, output: Path, to: str | None = None) -> str:
+    """Write what is at `source` to `output`, and say as what: `to`, or what the output's name means."""
+    name = to or _meant(output)
+    if output.resolve() == source.resolve():
+        raise InputError(f"output {output} is the input; expected another path")
+    if name == TABLE:
+        observations = format_of(source).read(source, Asked("unknown"))
+        _whole(output, lambda path: _write_table(observations, path))
+        return TABLE
+    target = next((one for one in TARGETS if one.name == name), None)
+    if target is None:
+        raise InputError(f"--to is {name!r}; expected one of {', '.join([one.name for one in TARGETS] + [TABLE])}")
+    model = model_of(source)
+    if target.folder:
+        with staged_directory(output) as staging:
+            target.write(model, staging)
+    else:
+        _whole(output, lambda path: target.write(model, path))
+    return target.name
+
+
+def _meant(output: Path) -> str:
+    if output.suffix.lower() == ".csv":
+        return TABLE
+    found = next((one for one in TARGETS if one.suits(output)), None)
+    if found is None:
+        raise InputError(
+            f"what to write to {output} is not clear; say it with --to, one of {', '.join(one.name for one in TARGETS)}"
+        )
+    return found.name
+
+
+def model_of(source: Path) -> pycolmap.Reconstruction:
+    """The reconstruction at a path as a COLMAP model, with its observations."""
+    directory = colmap.find_model(source) if source.is_dir() else None
+    if directory is not None:
+        return colmap.read_model(directory)
+    found = format_of(source)
+    if found.model is None:
+        raise InputError(
+            f"{source} is a {found.name}, which has observations but no poses; solve it first, or convert to a table"
+        )
+    observations = found.read(source, Asked("unknown"))
+    if bal.is_bal(source) and found.name == "BAL":
+        # Its intrinsics are not looked at by the solver, and so not in its observations.
+        for k, (f, k1, k2) in enumerate(bal.read_bal(source).parameters[:, 6:], 1):
+            old = observations.cameras[k]
+            middle = (old.width / 2.0, old.height / 2.0)
+            observations.cameras[k] = pycolmap.Camera(
+                camera_id=k, model="RADIAL", width=old.width, height=old.height, params=[f, *middle, k1, k2]
+            )
+    return _assembled(observations, found.model(source))
+
+
+def _assembled(o: Observations, reconstruction: Reconstruction) -> pycolmap.Reconstruction:
+    model = pycolmap.Reconstruction()
+    for camera_id in sorted({image.camera_id for image in o.images}):
+        model.add_camera_with_trivial_rig(o.cameras[camera_id])
+    number = {name: k for k, name in enumerate(reconstruction.names)}
+    placed = np.array([image.name in number for image in o.images])
+    for image in o.images:
+        if image.name in number:
+            k = number[image.name]
+            model.add_image_with_trivial_frame(
+                pycolmap.Image(
+                    name=image.name, keypoints=image.keypoints, camera_id=image.camera_id, image_id=image.image_id
+                ),
+                pycolmap.Rigid3d(pycolmap.Rotation3d(reconstruction.R[k]), reconstruction.t[k]),
+            )
+    order = np.argsort(o.landmark_id, kind="stable")
+    order = order[placed[o.image[order]]]
+    image_ids = np.array([image.image_id for image in o.images])[o.image[order]].tolist()
+    keypoints = o.keypoint[order].tolist()
+    for j, landmark_id in enumerate(reconstruction.ids.tolist()):
+        begin, end = np.searchsorted(o.landmark_id[order], [landmark_id, landmark_id + 1])
+        elements = [pycolmap.TrackElement(image_ids[a], keypoints[a]) for a in range(begin, end)]
+        point = pycolmap.Point3D(xyz=reconstruction.xyz[j], track=pycolmap.Track(elements))
+        model.add_point3D_with_id(landmark_id, point)
+    model.update_point_3d_errors()
+    return model
+
+
+def _write_table(o: Observations, path: Path) -> None:
+    """image, point, x, y, width, height of every observation, as `table` reads them."""
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["image", "point", "x", "y", "width", "height"])
+        for k, landmark, keypoint in zip(o.image.tolist(), o.landmark_id.tolist(), o.keypoint.tolist(), strict=True):
+            image = o.images[k]
+            camera = o.cameras[image.camera_id]
+            x, y = image.keypoints[keypoint].tolist()
+            writer.writerow([image.name, landmark, repr(x), repr(y), camera.width, camera.height])
+
+
+def _whole(output: Path, write: Callable[[Path], None]) -> None:
+    """A file that is there whole or not at all."""
+    if output.is_dir():
+        raise InputError(f"output {output} is a directory; expected a file to write")
+    part = output.with_name(f".{output.name}.part")
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        write(part)
+        part.replace(output)
+    except OSError as error:
+        raise InputError(f"cannot write to output {output}: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)

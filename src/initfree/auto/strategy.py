@@ -11,7 +11,7 @@ from threading import Event
 from initfree.auto.completion import complete
 from initfree.auto.confused import only_doubled, without_confused_tracks
 from initfree.auto.doubt import doubt_intrinsics
-from initfree.auto.ranking import best_attempt, found_twice, settled
+from initfree.auto.ranking import found_twice, settled
 from initfree.auto.search import ROUNDS, Search
 from initfree.auto.start import Start, run_start
 from initfree.config import SolveConfig
@@ -76,7 +76,7 @@ def _run(search: Search, starts: list[Start]) -> bool:
             search.outcomes.append(outcome)
             if not search.attempts:
                 continue
-            certified = best_attempt(problem, search.attempts).certificate.accepted
+            certified = settled(problem, search.attempts).certificate.accepted
             doubled = only_doubled(search.attempts[-1].certificate)
             if certified or doubled or search.moving.reasons or found_twice(problem, search.attempts):
                 return True

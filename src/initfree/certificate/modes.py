@@ -15,8 +15,8 @@ from scipy.linalg import solve_triangular
 from scipy.sparse.linalg import LinearOperator, eigsh
 from scipy.spatial.transform import Rotation
 
+from initfree.certificate.closeness import closeness
 from initfree.certificate.uncertainty import DENSE, CameraSystem, Uncertainty
-from initfree.evaluation import auc, global_rotation, rotation_errors, translation_errors
 from initfree.tracks import Array
 
 LEAST_NOISE = 0.3
@@ -24,10 +24,6 @@ LEAST_NOISE = 0.3
 DRAWN = 24
 DRAWN_LARGE = 6
 """reconstructions drawn; each of a problem that is not inverted densely costs a pass over all observations"""
-COMPARED = 40
-"""cameras, evenly taken, whose pairs are compared"""
-_APART = 0.05
-"""of the median distance between two cameras: closer ones have no direction that could be compared"""
 _RIGID = 0.6
 """share of a mode that two rigid groups explain; less is called bending"""
 _NOTABLE_TURN, _NOTABLE = 0.5, 0.01
@@ -95,18 +91,13 @@ def determination(system: CameraSystem, least_noise: float = LEAST_NOISE, seed: 
     """Draw reconstructions from the covariance and compare each with this one; the second worst of each figure counts."""
     noise = max(system.noise, least_noise)
     moved = noise * _drawn(system, np.random.default_rng(seed))[system.parameters.column]
-    some = np.unique(np.linspace(0, system.tracks.cameras - 1, COMPARED).astype(np.int64))
     R, centres = system.cameras[0], system.centres
-    i, j = np.triu_indices(len(some), 1)
-    distance = np.linalg.norm(centres[some[i]] - centres[some[j]], axis=1)
-    apart = distance > _APART * np.median(distance)
     figures = []
     for step in np.moveaxis(moved, 2, 0):
         shift = -np.einsum("nji,nj->ni", R, step[:, 3:6])
-        turned = Rotation.from_rotvec(step[some, :3]).as_matrix() @ R[some]
-        direction = translation_errors((centres + shift)[some], centres[some], global_rotation(turned, R[some]))
+        turned = Rotation.from_rotvec(step[:, :3]).as_matrix() @ R
         drift = float(np.sqrt(np.mean(np.sum(shift**2, axis=1))))
-        figures.append((auc(rotation_errors(turned, R[some]), 20), auc(direction[apart], 20), -drift))
+        figures.append((*closeness(R, centres, turned, centres + shift, 20.0), -drift))
     rotation, translation, drift = np.sort(figures, axis=0)[1]
     return Determination(float(rotation), float(translation), -float(drift), system, noise)
 

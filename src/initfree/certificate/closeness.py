@@ -1,0 +1,29 @@
+"""How close two reconstructions of the same cameras are, by the metrics of the paper: over pairs, so no gauge matters."""
+
+import numpy as np
+
+from initfree.evaluation import auc, global_rotation, rotation_errors, translation_errors
+from initfree.tracks import Array, Index
+
+COMPARED = 40
+"""cameras, evenly taken, whose pairs are compared"""
+_APART = 0.05
+"""of the median distance between two cameras: closer ones have no direction that could be compared"""
+
+
+def compared(cameras: int) -> Index:
+    """Which cameras are compared."""
+    return np.unique(np.linspace(0, cameras - 1, COMPARED).astype(np.int64))
+
+
+def closeness(R: Array, centres: Array, other_R: Array, other_centres: Array, degrees: float) -> tuple[float, float]:
+    """AUC of relative rotations and of directions between centres, up to so many degrees, of the other against the one."""
+    some = compared(len(R))
+    R, centres, other_R, other_centres = (values[some] for values in (R, centres, other_R, other_centres))
+    i, j = np.triu_indices(len(some), 1)
+    distance = np.linalg.norm(centres[i] - centres[j], axis=1)
+    apart = distance > _APART * np.median(distance)
+    directions = translation_errors(other_centres, centres, global_rotation(other_R, R))
+    if not apart.any():
+        return auc(rotation_errors(other_R, R), degrees), 0.0
+    return auc(rotation_errors(other_R, R), degrees), auc(directions[apart], degrees)

@@ -21,7 +21,6 @@ from rich.console import Console
 from rich.table import Table
 
 import initfree
-from initfree.certificate.verdict import metric_residuals
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.io.bal import BalFile, read_bal
 from initfree.io.load import load_observations
@@ -125,7 +124,7 @@ def shuffled(observations: Observations, seed: int) -> Observations:
         observations,
         images=tuple(observations.images[k] for k in order),
         image=place[observations.image],
-        unit=observations.image_unit[order],
+        image_unit=observations.image_unit[order],
     )
 
 
@@ -139,8 +138,12 @@ def least_squares(everything: Problem, result: Result) -> float:
     limits = AdjustConfig(free=free, cheirality=False, tolerance=1e-8)
     tracks: Tracks = everything.tracks
     reconstruction, _ = adjust(tracks, everything.m, everything.unit, replace(result.reconstruction, xyz=xyz), limits)
-    error, _ = metric_residuals(tracks, everything.m, everything.unit, reconstruction)
-    return 0.5 * float(error @ error)
+    R, t, focal, radial = (values[tracks.cam] for values in reconstruction.cameras)
+    x = np.einsum("nij,nj->ni", R, reconstruction.xyz[tracks.landmark]) + t
+    ray = x[:, :2] / x[:, 2:]
+    n = np.sum(ray**2, axis=1)
+    seen = (focal * (1.0 + radial[:, 0] * n + radial[:, 1] * n**2))[:, None] * ray
+    return 0.5 * float(np.sum(((seen - everything.m) * everything.unit) ** 2))
 
 
 def main(

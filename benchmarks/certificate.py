@@ -3,16 +3,20 @@
 Every dataset (a set, a seed, a random condition) is solved by `auto` and by four random single pipelines: formulations,
 initialisations and losses that succeed and that fail. A run is wrong if a rotation or translation AUC@20 is below 90 or the
 landmarks' RMSE exceeds 5% of the scene's scale, over landmarks whose observations are of one point (a merged track has
-two). Beside the certificate's margin stand the paper's predictors: the final OSE and the refinement residual.
+two) and that at least three observations agree on: a single pipeline leaves nothing out, and a landmark of wrong matches is
+anywhere. Beside the certificate's margin stand the paper's predictors: the final OSE and the refinement residual.
 
 OPENBLAS_NUM_THREADS=1 python benchmarks/certificate.py run --runs RUNS.jsonl --first-seed 1000 --seeds 11
 python benchmarks/certificate.py show --runs RUNS.jsonl --figure roc.png
+python benchmarks/certificate.py fit --runs RUNS.jsonl
 
-`run` appends a line for each run and goes on where it stopped.
+`run` appends a line for each run and goes on where it stopped. `fit` derives every threshold again from such runs, made with
+other seeds (`--first-seed 0 --seeds 10`), and prints it beside the present one.
 """
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +31,9 @@ from rich.table import Table
 import initfree
 from initfree.api import as_model
 from initfree.benchmark.report.failure import roc_auc, roc_curve
+from initfree.certificate import thresholds
+from initfree.certificate.checks import NOT_DOUBLED
+from initfree.euclidean.residuals import consensus
 from initfree.evaluation import Metrics
 from initfree.generator import generate
 from initfree.reconstruction import Reconstruction
@@ -41,6 +48,41 @@ SINGLES = 4
 LEAST_AUC20 = 90.0
 MOST_RMSE = 0.05
 PREDICTORS = {"margin": "certificate", "refine_residual": "refinement residual", "ose_residual": "OSE residual"}
+
+
+def _more(present: float, margin: float) -> float:
+    return present + margin
+
+
+def _times(present: float, margin: float) -> float:
+    return present * (1.0 + margin)
+
+
+def _times_less(present: float, margin: float) -> float:
+    return present * (1.0 - margin)
+
+
+DERIVED: dict[str, tuple[str, Callable[[float, float], float]]] = {
+    "redundancy": ("MIN_REDUNDANCY", _more),
+    "spread": ("MIN_SPREAD", _times),
+    "noise": ("MAX_NOISE", _times_less),
+    "share": ("MIN_SHARE", _more),
+    "purity": ("MIN_PURITY", _more),
+    "share of every camera": ("MIN_CAMERA_SHARE", _more),
+    "purity of every camera": ("MIN_CAMERA_PURITY", _more),
+    "consensus of every camera": ("MIN_CONSENSUS", _times),
+    "consensus share of every camera": ("MIN_CONSENSUS_SHARE", _more),
+    "weakest joint": ("MIN_JOINT_SHARE", _more),
+    "even joints": ("MIN_RELATIVE_JOINT_SHARE", _more),
+    "determined": ("MIN_EXPECTED_AUC20", lambda present, margin: present + 100.0 * margin),
+    "certain cameras": ("MAX_CAMERA_TURN", _times_less),
+    NOT_DOUBLED: ("MIN_SHARING", _more),
+    "parallax": ("MIN_PARALLAX", _times),
+    "even cameras": ("SAFE_CAMERA_PURITY", _more),
+    "coherent errors": ("MAX_SYSTEMATIC", lambda present, margin: present - margin),
+}
+"""check: its threshold, and where that would stand so that a run of this margin is just accepted (to first order, where the
+threshold also sets how much chance is allowed)"""
 
 
 def of_one_point(truth: pycolmap.Reconstruction, given: pycolmap.Reconstruction) -> Reconstruction:
@@ -59,6 +101,14 @@ def of_one_point(truth: pycolmap.Reconstruction, given: pycolmap.Reconstruction)
         for i in model.ids
     ])  # fmt: skip
     return replace(model, ids=model.ids[~foreign], xyz=model.xyz[~foreign])
+
+
+def agreed(result: initfree.Result) -> Reconstruction:
+    """The reconstruction with the landmarks that at least three observations agree on."""
+    problem = result.problem
+    return result.reconstruction.subset(
+        slice(None), np.unique(problem.tracks.landmark[consensus(problem, result.reconstruction)])
+    )
 
 
 def runs_of(name: str, seed: int) -> list[dict]:
@@ -84,8 +134,8 @@ def runs_of(name: str, seed: int) -> list[dict]:
         )
     runs = []
     for config in configs:
-        result = initfree.solve(problem) if config is None else initfree.solve(problem, config)
-        runs.append(common | described(result, config, initfree.evaluate(result, truth), scale))
+        result = initfree.solve(problem) if config is None else initfree.solve(problem, config, strategy="single")
+        runs.append(common | described(result, config, initfree.evaluate(agreed(result), truth), scale))
     return runs
 
 
@@ -99,6 +149,9 @@ def described(result: initfree.Result, config: initfree.SolveConfig | None, metr
         "accepted": certificate.accepted,
         "reason": certificate.reason,
         "margin": certificate.margin,
+        "checks": {finding.check: finding.margin for finding in certificate.findings},
+        "doubts": [finding.check for finding in certificate.findings if finding.doubt],
+        "confirmed": certificate.evidence.confirmed,
         "rotation_auc20": metrics.rotation_auc20,
         "translation_auc20": metrics.translation_auc20,
         "rmse": metrics.landmark_rmse / scale,
@@ -179,6 +232,41 @@ def show(runs: Path, figure: Path | None = None) -> None:
         draw(known, areas, figure)
 
 
+def fit(runs: Path) -> None:
+    """Every threshold again, beside the present one: halfway between the wrong runs that it alone rejects and the good runs.
+
+    A check is about the wrong runs that all others let pass: the best of them is where the threshold must stay above, and
+    the worst of the good runs (but for 1%) where it must stay below. Where no wrong run needs a check, its threshold is not
+    derived: these runs say only how far it could go.
+
+    Args:
+        runs: File of runs.
+    """
+    rows, console = load_runs(runs), Console(width=140)
+    good, wrong = rows[~rows["failed"]], rows[rows["failed"]]
+    accepted = int(wrong["accepted"].sum())
+    table = Table(title=f"{len(good)} good and {len(wrong)} wrong runs, of which no check rejects {accepted}")
+    columns = ("check", "threshold", "present", "wrong runs it alone rejects", "best of these", "1% of good runs", "derived")
+    for k, column in enumerate(columns):
+        table.add_column(column, justify="left" if k < 2 else "right")
+    for check, (name, moved) in DERIVED.items():
+        present = float(getattr(thresholds, name))
+        alone = [run["checks"][check] for _, run in wrong.iterrows() if check in run["checks"] and passes(run, but=check)]
+        worst_good = float(np.quantile([checks[check] for checks in good["checks"] if check in checks], 0.01))
+        rejected = [margin for margin in alone if margin < 0.0]
+        best = max(rejected) if rejected else None
+        middle = None if best is None else 0.5 * (best + worst_good)
+        cells = [None if m is None else f"{moved(present, m):.3g}" for m in (best, worst_good, middle)]
+        table.add_row(check, name, f"{present:g}", str(len(rejected)), *(cell or "-" for cell in cells))
+    console.print(table)
+
+
+def passes(run: pd.Series, but: str) -> bool:
+    """Whether all checks but one let the run pass; doubts do not count where a second start confirmed it."""
+    counted = (check for check in run["checks"] if check != but and not (run["confirmed"] and check in run["doubts"]))
+    return all(run["checks"][check] >= 0.0 for check in counted)
+
+
 def draw(rows: pd.DataFrame, areas: dict[str, float], path: Path) -> None:
     import matplotlib
 
@@ -196,4 +284,4 @@ def draw(rows: pd.DataFrame, areas: dict[str, float], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    tyro.extras.subcommand_cli_from_dict({"run": run, "show": show})
+    tyro.extras.subcommand_cli_from_dict({"run": run, "show": show, "fit": fit})

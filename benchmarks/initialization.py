@@ -26,7 +26,7 @@ RANDOM = ("normal", "normal-affine", "unit-circle-shuffled")
 
 def rotation_auc(problem, truth, config, init: str, seed: int = 0) -> tuple[float, int]:
     """Rotation AUC@20 and stage-1 iterations of one start."""
-    result = initfree.solve(problem, replace(config, init=init, seed=seed))
+    result = initfree.solve(problem, replace(config, init=init, seed=seed), strategy="single")
     return initfree.evaluate(result, truth).rotation_auc20, result.stage("varpro").iterations
 
 

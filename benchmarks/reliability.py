@@ -14,7 +14,6 @@ import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import tyro
@@ -25,6 +24,7 @@ from initfree.api import as_model
 from initfree.benchmark.data import true_reconstruction
 from initfree.benchmark.methods import adjust_from_truth
 from initfree.benchmark.report.markdown import write_section
+from initfree.config import Strategy
 from initfree.euclidean import robust_cost
 from initfree.generator import generate
 from initfree.reconstruction import Reconstruction
@@ -82,7 +82,7 @@ def cost(result: initfree.Result) -> float:
     return won[0] if won else robust_cost(result.problem, result.reconstruction)
 
 
-def run(name: str, seed: int, condition: Condition, config: initfree.SolveConfig, strategy: str) -> Run:
+def run(name: str, seed: int, condition: Condition, config: initfree.SolveConfig, strategy: Strategy) -> Run:
     dataset = generate(name, seed=seed, shuffle=True, **asdict(condition))
     truth, problem = dataset.to_colmap(), initfree.load(dataset.to_colmap(noisy=True))
     best = adjust_from_truth(problem, true_reconstruction(problem, as_model(truth)))
@@ -94,7 +94,7 @@ def run(name: str, seed: int, condition: Condition, config: initfree.SolveConfig
         name, seed, condition, problem.tracks.cameras,
         aucs(initfree.evaluate(result, truth)), aucs(initfree.evaluate(reference, truth)),
         cost(result) / max(robust_cost(problem, best), 1e-300),
-        result.certificate.accepted, result.winner, max(len(result.starts), 1), seconds, asdict(result.certificate),
+        result.certificate.accepted, result.winner, max(len(result.starts), 1), seconds, result.certificate.to_dict(),
     )  # fmt: skip
 
 
@@ -147,7 +147,7 @@ def main(
     noise: tuple[float, ...] = (0.5,),
     outliers: tuple[float, ...] = (0.0,),
     merged: tuple[float, ...] = (0.0,),
-    strategy: Literal["auto", "single"] = "auto",
+    strategy: Strategy = "auto",
     init: str = "spectral",
     threshold: int = 5,
     first_seed: int = 0,

@@ -19,11 +19,12 @@ from rich.table import Table
 from scipy.stats import chi2
 
 import initfree
+from initfree.api import as_model
 from initfree.certificate.modes import determination
 from initfree.certificate.uncertainty import CameraSystem, camera_system
-from initfree.certificate.verdict import residual_vectors
-from initfree.evaluation import as_model
+from initfree.euclidean import residuals
 from initfree.generator import generate
+from initfree.reconstruction import nearest_rotation
 from initfree.tracks import Array
 
 SETS = ("set1", "set2", "set7", "thin2", "thin3")
@@ -50,9 +51,9 @@ class Run:
 
 def step_to(system: CameraSystem, result: initfree.Result, R: Array, centres: Array) -> Array:
     """The step in the system's numbers from the result to the true cameras, moved as a whole to where it is smallest."""
-    metric = result.metric
-    own = -np.einsum("nji,nj->ni", metric.R, metric.t)
-    G = _mean_rotation(np.einsum("nji,njk->nik", metric.R, R))
+    metric = result.reconstruction
+    own = metric.centres
+    G = nearest_rotation(np.einsum("nji,njk->ik", metric.R, R))
     scale = np.std(own - own.mean(axis=0)) / np.std(centres - centres.mean(axis=0))
     shift = own.mean(axis=0) + scale * (centres - centres.mean(axis=0)) @ G.T - own
     turn = np.einsum("nij,kj,nlk->nil", R, G, metric.R)
@@ -61,22 +62,15 @@ def step_to(system: CameraSystem, result: initfree.Result, R: Array, centres: Ar
     return step - system.gauge @ (system.gauge.T @ step)
 
 
-def _mean_rotation(turns: Array) -> Array:
-    U, _, Vt = np.linalg.svd(turns.sum(axis=0))
-    return U @ np.diag([1.0, 1.0, np.linalg.det(U @ Vt)]) @ Vt
-
-
 def run(name: str, seed: int) -> Run | None:
     dataset = generate(name, seed=seed, shuffle=True, noise=NOISE)
     truth = dataset.to_colmap()
     result = initfree.solve(initfree.load(dataset.to_colmap(noisy=True)))
     if not result.certificate.accepted:
         return None
-    problem, metric = result.problem, result.metric
-    residuals, depth = residual_vectors(problem.tracks, problem.m, problem.unit, metric)
-    counts = (np.linalg.norm(residuals, axis=1) <= FITS) & (depth > 0.0)
-    cameras = metric.R, metric.t, metric.focal, metric.radial
-    system = camera_system(problem.tracks, problem.m, problem.unit, cameras, metric.xyz, counts)
+    problem, metric = result.problem, result.reconstruction
+    counts = residuals(problem, metric).within(FITS)
+    system = camera_system(problem.tracks, problem.m, problem.unit, metric.cameras, metric.xyz, counts)
     model = as_model(truth)
     order = [model.names.index(n) for n in problem.names]
     step = step_to(system, result, model.R[order], model.centres[order])

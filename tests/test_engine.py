@@ -1,5 +1,10 @@
 """Camera pairs, threads and factorisations: what all stages share."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -210,3 +215,33 @@ def test_large_systems_that_are_sparse_are_factorised_so_and_steps_stay_the_same
     pairs = CameraPairs.covisible(tracks)
     assert isinstance(choice.factorisation(pairs, np.arange(1200).reshape(-1, 12), 1200), SparseFactorisation)
     assert_allclose(steps[1], steps[0], rtol=1e-7, atol=1e-9)
+
+
+# --- compiled now and kept from before -----------------------------------------------------------------------------------
+
+DIGEST = """
+import hashlib
+import numpy as np
+from synthetic import ring
+from initfree.formulations import make
+from initfree.varpro import VariableProjection
+scene = ring(6, 60, noise=0.5, seed=4, min_observations=3)
+P = np.random.default_rng(0).normal(size=(6, 3, 4))
+stage = VariableProjection(scene.tracks, scene.m, make("pose", 0.1), P, loss="cauchy")
+stage.linearise()
+trial = stage.attempt(1e-3)
+parts = (trial.P, trial.X, np.array([trial.cost, trial.predicted]))
+print(hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest())
+"""
+
+
+def test_machine_code_kept_between_processes_gives_the_same_bits(tmp_path: Path):
+    """A kernel that others call is compiled into each of them and by itself; which copy runs must not matter."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    digests = [
+        subprocess.run([sys.executable, "-c", DIGEST], env=environment, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert any(tmp_path.rglob("*.nbi"))
+    assert digests[0] == digests[1]
+    assert len(digests[0].strip()) == 64

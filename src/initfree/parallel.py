@@ -23,7 +23,7 @@ _THREADED_CAMERAS = 170
 
 def blas_threads(cameras: int) -> threadpool_limits:
     """Small factorisations lose more to waking BLAS threads than they gain, and with one thread they repeat bit for bit."""
-    return threadpool_limits(1 if cameras < _THREADED_CAMERAS else None, user_api="blas")
+    return threadpool_limits(1 if cameras < _THREADED_CAMERAS else threads(), user_api="blas")
 
 
 class AbandonedError(Exception):

@@ -25,6 +25,7 @@ from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.io.bal import BalFile, read_bal
 from initfree.io.load import load_observations
 from initfree.problem import Observations, Problem, build_problem
+from initfree.reconstruction import Reconstruction
 from initfree.result import Result
 from initfree.tracks import Array, Tracks
 
@@ -128,6 +129,19 @@ def shuffled(observations: Observations, seed: int) -> Observations:
     )
 
 
+def in_units_of(everything: Problem, result: Result) -> Reconstruction:
+    """The reconstruction with f, k1, k2 of its cameras in the normalised units of `everything`."""
+    if not result.problem.calibrated:
+        return result.reconstruction
+    focal, radial = np.ones(len(result.problem.names)), np.zeros((len(result.problem.names), 2))
+    for k, camera_id in enumerate(result.problem.camera_ids.tolist()):
+        camera = result.problem.observations.cameras[camera_id]
+        found = dict(zip(camera.params_info.split(", "), camera.params, strict=True))
+        focal[k] = camera.mean_focal_length() / everything.observations.image_unit[everything.images[k], 0]
+        radial[k] = found.get("k", found.get("k1", 0.0)), found.get("k2", 0.0)
+    return replace(result.reconstruction, focal=focal, radial=radial)
+
+
 def least_squares(everything: Problem, result: Result) -> float:
     """The cost of what was found, over all observations, short tracks included."""
     if result.problem.names != everything.names:
@@ -137,7 +151,8 @@ def least_squares(everything: Problem, result: Result) -> float:
     free = FreeIntrinsics(focal=True, radial=2, focal_sigma=1e3, radial_sigma=1e3)
     limits = AdjustConfig(free=free, cheirality=False, tolerance=1e-8)
     tracks: Tracks = everything.tracks
-    reconstruction, _ = adjust(tracks, everything.m, everything.unit, replace(result.reconstruction, xyz=xyz), limits)
+    start = replace(in_units_of(everything, result), xyz=xyz)
+    reconstruction, _ = adjust(tracks, everything.m, everything.unit, start, limits)
     R, t, focal, radial = (values[tracks.cam] for values in reconstruction.cameras)
     x = np.einsum("nij,nj->ni", R, reconstruction.xyz[tracks.landmark]) + t
     ray = x[:, :2] / x[:, 2:]

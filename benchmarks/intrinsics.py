@@ -1,7 +1,7 @@
 """Intrinsics that are wrong, guessed or unknown: what the last stage of a solve makes of them.
 
-Every problem is solved from nothing with the intrinsics as given, then `settle_intrinsics` ends it: the tables show both.
-AUC@5 of rotations and translations in percent; error is the mean over observations that fit, in pixels.
+Every problem is solved from nothing with the intrinsics as given, by `auto`, which ends with `settle_intrinsics`. AUC@5 of
+rotations and translations in percent; error is the mean over observations that fit, in pixels.
 
 INITFREE_DATA=... OPENBLAS_NUM_THREADS=1 python benchmarks/intrinsics.py
 """
@@ -21,7 +21,6 @@ from rich.console import Console
 from rich.table import Table
 
 import initfree
-from initfree.auto.settled import settle_intrinsics
 from initfree.generator import generate
 from initfree.problem import Problem
 from initfree.recalibration import found_camera
@@ -65,26 +64,22 @@ class Row:
 
     name: str
     given: str
-    before: Result
-    after: Result
+    result: Result
     seconds: float
-    """of the last stage"""
     truth: pycolmap.Reconstruction | Path | None
 
     def cells(self) -> list[str]:
-        return [
-            self.name, self.given, *self._figures(self.before), *self._figures(self.after), f"{self.seconds:.1f}",
-            "; ".join(note for note in self.after.notes if note.startswith("intrinsics")) or "as given",
-        ]  # fmt: skip
-
-    def _figures(self, result: Result) -> list[str]:
+        result = self.result
         auc = "-"
         if self.truth is not None:
             metrics = initfree.evaluate(result, self.truth)
             auc = f"{metrics.rotation_auc5:.1f} / {metrics.translation_auc5:.1f}"
         focal = focal_lengths(result.problem, result)
-        spread = f"{focal.min():.0f}" if np.ptp(focal) < 0.5 else f"{focal.min():.0f}-{focal.max():.0f}"
-        return [auc, f"{result.certificate.evidence.mean_pixels:.4f}", spread, "yes" if result.accepted else "no"]
+        spread = f"{focal.min():.1f}" if np.ptp(focal) < 0.5 else f"{focal.min():.1f}-{focal.max():.1f}"
+        return [
+            self.name, self.given, auc, f"{result.certificate.evidence.mean_pixels:.4f}", spread,
+            "yes" if result.accepted else "no", f"{self.seconds:.1f}", "; ".join(result.notes) or "as given",
+        ]  # fmt: skip
 
 
 def focal_lengths(problem: Problem, result: Result) -> np.ndarray:
@@ -96,10 +91,9 @@ def focal_lengths(problem: Problem, result: Result) -> np.ndarray:
 
 
 def solved(name: str, given: str, problem: Problem, truth: pycolmap.Reconstruction | Path | None) -> Row:
-    before = initfree.solve(problem, strategy="single" if problem.observations.intrinsics == "refine" else "auto")
     began = time.perf_counter()
-    after = settle_intrinsics(before)
-    return Row(name, given, before, after, time.perf_counter() - began, truth)
+    result = initfree.solve(problem)
+    return Row(name, given, result, time.perf_counter() - began, truth)
 
 
 def rows(parts: tuple[Part, ...], sets: tuple[str, ...], seed: int) -> Iterator[Row]:
@@ -130,10 +124,7 @@ def main(
     seed: int = 0,
 ) -> None:
     """Print one table. Without a truth (corridor, house, dinosaur) AUCs are against the solution with given intrinsics."""
-    table = Table(
-        "problem", "intrinsics", "AUC@5", "error", "focal", "accepted",
-        "AUC@5 after", "error", "focal", "accepted", "s", "what was done",
-    )  # fmt: skip
+    table = Table("problem", "intrinsics", "AUC@5", "error", "focal", "accepted", "s", "what was done")
     console = Console(width=200)
     for row in rows(parts, sets, seed):
         cells = row.cells()

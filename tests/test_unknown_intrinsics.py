@@ -79,9 +79,10 @@ def test_focal_length_and_distortion_are_found(make):
     assert result.certificate.accepted
     metrics = initfree.evaluate(result, truth)
     assert min(metrics.rotation_auc5, metrics.translation_auc5) > 97.0
-    focal = result.reconstruction.focal * result.problem.observations.image_unit[0, 0]
-    assert focal == pytest.approx(np.full(24, 420.0), rel=0.01)
-    assert result.reconstruction.radial[:, 0] == pytest.approx(np.full(24, -0.05), abs=0.03)
+    camera = result.to_colmap().cameras[3]
+    assert camera.model_name in ("SIMPLE_RADIAL", "RADIAL")
+    assert camera.params[0] == pytest.approx(420.0, rel=0.01)
+    assert camera.params[3] == pytest.approx(-0.05, abs=0.03)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.5])
@@ -99,17 +100,16 @@ def test_focal_lengths_that_images_do_not_tell_are_not_accepted(scene, noise):
     assert "do not tell the focal length" in result.certificate.reason
 
 
-def test_wrong_intrinsics_are_doubted_and_replaced(scene):
+def test_wrong_intrinsics_are_refined(scene):
     truth = to_reconstruction(scene, "SIMPLE_PINHOLE")
     given = to_reconstruction(scene, "SIMPLE_PINHOLE")
     given.cameras[3].params = [450.0, 260.0, 270.0]
     result = initfree.solve(initfree.load(given))
     assert result.certificate.accepted
-    assert "intrinsics look wrong" in result.notes[0]
-    assert not result.problem.calibrated
-    assert result.reconstruction.focal * result.problem.observations.image_unit[0, 0] == pytest.approx(
-        np.full(16, 420.0), rel=0.01
-    )
+    assert "intrinsics refined: one camera (SIMPLE_PINHOLE)" in result.notes[0]
+    camera = result.to_colmap().cameras[3]
+    assert camera.model_name == "SIMPLE_PINHOLE"
+    assert camera.params == pytest.approx([420.0, 320.0, 240.0], rel=0.01)
     metrics = initfree.evaluate(result, truth)
     assert min(metrics.rotation_auc5, metrics.translation_auc5) > 95.0
 

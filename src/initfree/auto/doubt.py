@@ -1,7 +1,8 @@
 """Are the given intrinsics right? A true reconstruction loses almost nothing by being calibrated.
 
 Projective cameras fit the images whatever the intrinsics; Euclidean ones with given intrinsics fit them as well only if
-these are right. Where they fit much worse, the problem is solved again as if nothing were known about them.
+these are right. Where they fit much worse they are refined, and where that does not help, the problem is solved again as if
+nothing were known about them.
 """
 
 from dataclasses import replace
@@ -10,6 +11,7 @@ import numpy as np
 
 from initfree.auto.guesses import continued_guess, guessed_start
 from initfree.auto.ranking import best_attempt
+from initfree.auto.settled import refined
 from initfree.auto.start import Attempt, run_start
 from initfree.certificate import judge
 from initfree.certificate.baseline import baselines
@@ -43,6 +45,9 @@ def doubt_intrinsics(result: Result, config: SolveConfig, on_progress: OnProgres
     if ratio < SUSPICIOUS:
         return result
     doubt = f"the given intrinsics look wrong: with them, the images fit {ratio:.1f} times worse than without any"
+    better = refined(result)
+    if better is not None:
+        return replace(better, notes=(*better.notes[:-1], f"{doubt}; {better.notes[-1]}"))
     free = _solve_free(result, config, on_progress)
     if free is None and not (result.certificate.accepted or result.certificate.doubtful):
         # A wrong optimum fits badly too, with the right intrinsics.

@@ -13,7 +13,7 @@ from scipy.stats import chi2
 
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.euclidean.intrinsics import SHORT, WEAK, IntrinsicsAdjustment, View, refine
-from initfree.euclidean.lenses import Deviations, Lenses, Prior
+from initfree.euclidean.lenses import Deviations, Lenses, Prior, with_parameters
 from initfree.euclidean.residuals import INLIER_PIXELS
 from initfree.euclidean.triangulation import triangulate
 from initfree.problem import Problem
@@ -97,6 +97,15 @@ class Sight:
             prior = view.lenses.prior(self.deviations, about.values)
         return refine(self.tracks, self.keypoints, view, scales=scales, prior=prior, weight=weight, limits=limits)[0]
 
+    def centred(self) -> "Sight":
+        """Principal points held about the middle of their images: where a given one is wrong, that is the better guess."""
+        cameras = []
+        for camera in self.given:
+            params = np.array(camera.params, dtype=np.float64)
+            params[camera.principal_point_idxs()] = camera.width / 2.0, camera.height / 2.0
+            cameras.append(with_parameters(camera, params))
+        return replace(self, given=tuple(cameras))
+
     def consensus(self, stage: IntrinsicsAdjustment) -> Chosen:
         """Observations within 4 px of landmarks that at least three such observations agree on."""
         fits = stage.squared_residuals <= INLIER_PIXELS**2
@@ -140,7 +149,7 @@ def free_where_it_pays(
     attributed = _attributed(sight, fixed, free, agreeing)
     if attributed is None:
         return None
-    free = _freer(sight, attributed, agreeing, ids, principal_point is False)
+    free, sight = _freer(sight, attributed, agreeing, ids, principal_point is False)
     return recalibrated(problem, reconstruction, sight.settled(free, agreeing), "refined")
 
 
@@ -192,19 +201,18 @@ def refine_intrinsics(
         return None
     sight, ids = Sight.of(problem), problem.camera_ids
     everything = np.ones(sight.tracks.observations, dtype=bool)
-    best: IntrinsicsAdjustment | None = None
-    for middle in (False, True) if principal_point is None else (principal_point,):
-        lenses = Lenses.of(problem.observations.cameras, ids, principal_point=middle, shared=True)
-        stage = sight.fit(
-            View(reconstruction.R, reconstruction.t, reconstruction.xyz, lenses), everything, QUICK, scales=_WIDE
-        )
-        if best is None or pays(best, stage, everything, PRINCIPAL_POINT_SHARE):
-            best = stage
-    assert best is not None
+    lenses = Lenses.of(problem.observations.cameras, ids, principal_point=bool(principal_point), shared=True)
+    start = View(reconstruction.R, reconstruction.t, reconstruction.xyz, lenses)
+    best = sight.fit(start, everything, QUICK, scales=_WIDE)
+    if principal_point is None:
+        more = replace(start, lenses=lenses.with_principal_points())
+        other = sight.centred().fit(more, everything, QUICK, scales=_WIDE)
+        if pays(best, other, everything, PRINCIPAL_POINT_SHARE):
+            best, sight = other, sight.centred()
     agreeing = sight.consensus(best)
     if not agreeing.any():
         return None
-    best = _freer(sight, sight.fit(best.view, agreeing), agreeing, ids, False)
+    best, sight = _freer(sight, sight.fit(best.view, agreeing), agreeing, ids, False)
     return recalibrated(problem, reconstruction, sight.settled(best, agreeing), "refined")
 
 
@@ -226,16 +234,18 @@ def pays(before: IntrinsicsAdjustment, after: IntrinsicsAdjustment, used: Chosen
 
 def _freer(
     sight: Sight, stage: IntrinsicsAdjustment, used: Chosen, camera_ids: Index, principal_point: bool
-) -> IntrinsicsAdjustment:
-    """With one camera an id, and with free principal points, where each pays."""
+) -> tuple[IntrinsicsAdjustment, Sight]:
+    """With one camera an id, and with free principal points, where each pays; and what the latter are held about."""
     lenses = stage.view.lenses
     if len(np.unique(camera_ids)) > len(lenses.cameras):
         own = sight.fit(replace(stage.view, lenses=lenses.split(camera_ids)), used, QUICK)
         stage = own if pays(stage, own, used, SPLIT_SHARE) else stage
     if principal_point:
-        more = sight.fit(replace(stage.view, lenses=stage.view.lenses.with_principal_points()), used, QUICK)
-        stage = more if pays(stage, more, used, PRINCIPAL_POINT_SHARE) else stage
-    return stage
+        free = replace(stage.view, lenses=stage.view.lenses.with_principal_points())
+        more = sight.centred().fit(free, used, QUICK)
+        if pays(stage, more, used, PRINCIPAL_POINT_SHARE):
+            return more, sight.centred()
+    return stage, sight
 
 
 def recalibrated(

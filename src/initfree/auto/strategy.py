@@ -13,6 +13,7 @@ from initfree.auto.confused import only_doubled, without_confused_tracks
 from initfree.auto.doubt import doubt_intrinsics
 from initfree.auto.ranking import found_twice, settled
 from initfree.auto.search import ROUNDS, Search
+from initfree.auto.settled import refined, settle_intrinsics
 from initfree.auto.start import Start, run_start
 from initfree.config import SolveConfig
 from initfree.errors import InputError
@@ -40,13 +41,32 @@ def solve_auto(
     if not config.adjust:
         raise InputError("the strategy auto ranks starts by their Euclidean adjustment; adjust=False needs strategy single")
     search = Search(problem, config, truth, on_progress)
+    result: Result | None = None
     for starts in ROUNDS:
         if _run(search, starts(search)):
             break
-    result = settled(problem, search.attempts).result(problem, [attempt.report() for attempt in search.attempts])
-    result = complete(doubt_intrinsics(result, config, on_progress))
+        if len(search.attempts) == 1:
+            result = _with_other_intrinsics(search)
+            if result is not None:
+                break
+    if result is None:
+        result = settled(problem, search.attempts).result(problem, [attempt.report() for attempt in search.attempts])
+        result = doubt_intrinsics(result, config, on_progress)
+    result = settle_intrinsics(complete(result))
     result = replace(result, config=config, start_config=result.config, stages=(*search.reports, *result.stages))
     return _undone(result, config, truth, on_progress) if only_doubled(result.certificate) else result
+
+
+def _with_other_intrinsics(search: Search) -> Result | None:
+    """The first start with its intrinsics refined, if that is accepted, where they are a guess or it is only doubtful.
+
+    Cheaper than the next start, which would end as bent.
+    """
+    problem, attempt = search.problem, search.attempts[0]
+    guess = problem.observations.intrinsics == "refine"
+    if not problem.calibrated or not (guess or attempt.certificate.doubtful):
+        return None
+    return refined(attempt.result(problem, [attempt.report()]))
 
 
 def _undone(result: Result, config: SolveConfig, truth: Reconstruction | None, on_progress: OnProgress | None) -> Result:

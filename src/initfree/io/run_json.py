@@ -10,6 +10,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from initfree.result import Result
 
@@ -47,6 +49,7 @@ def describe(result: "Result") -> dict[str, Any]:
             "known": problem.calibrated,
             "focal_pixels": dict(zip(problem.names, result.focal_pixels.tolist(), strict=True)),
             "radial": dict(zip(problem.names, result.reconstruction.radial.tolist(), strict=True)),
+            "cameras": _cameras(result) if problem.calibrated else None,
         },
         "positive_depths": result.reconstruction.positive_depths(problem.tracks),
         "certificate": result.certificate.to_dict(),
@@ -57,6 +60,13 @@ def describe(result: "Result") -> dict[str, Any]:
         "seconds": sum(stage.seconds for stage in result.stages),
         "peak_rss_mib": peak_rss_mib(),
     }
+
+
+def _cameras(result: "Result") -> dict[str, dict[str, Any]]:
+    """By camera id: COLMAP's model and its parameters, as the result has them."""
+    problem = result.problem
+    used = {int(k): problem.observations.cameras[int(k)] for k in np.unique(problem.camera_ids)}
+    return {str(k): {"model": camera.model_name, "params": [float(p) for p in camera.params]} for k, camera in used.items()}
 
 
 def _uncertainty(result: "Result") -> dict[str, Any]:

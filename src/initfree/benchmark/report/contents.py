@@ -83,7 +83,7 @@ def assemble(sweep: Sweep) -> Contents:
     told = any(check.answer.holds is not None for check in checks)
     shown = cards(sweep.rows, checks, sweep.info.get("jobs"))
     early, late = _early(sweep), _late(sweep)
-    left_out = [] if told else ["The paper's lessons"]
+    left_out = [] if told else ["The paper's claims"]
     left_out += [title for section in (*early, *late) for title in section.missing()]
     early, late = ([p for section in part if (p := section.present()).tables or p.figures] for part in (early, late))
     return Contents(name, sweep, shown, checks if told else [], differences(sweep.rows), early, late, left_out)

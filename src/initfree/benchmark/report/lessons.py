@@ -5,7 +5,7 @@ same question can be asked again with one thing changed: where the answer turns,
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,8 @@ class Answer:
 
     holds: bool | None
     figure: str
+    values: dict[str, float] = field(default_factory=dict)
+    """the numbers of `figure`, by what they are about"""
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,12 @@ class Lesson:
     rule: str
     """when we say that it holds"""
     ask: Callable[[pd.DataFrame, str], Answer]
+    where: str = ""
+    """place in the paper"""
 
 
-def _unknown(missing: str) -> Answer:
+def unknown(missing: str) -> Answer:
+    """Of rows that lack what a question is about."""
     return Answer(None, f"not in this sweep: {missing}")
 
 
@@ -52,7 +57,7 @@ def rotations_strongest(rows: pd.DataFrame, upgrade: str) -> Answer:
     """pOSE+rot is first in rotation, translation and structure."""
     means = average(paper_grid(rows, upgrade=upgrade), "formulation", _HEADLINE).set_index("formulation")
     if "pose-rot" not in means.index or len(means) < 2:
-        return _unknown("pOSE+rot beside another formulation")
+        return unknown("pOSE+rot beside another formulation")
     ours, others = means.loc["pose-rot"], means.drop(index="pose-rot")
     first = (
         ours["rotation_auc20"] >= others["rotation_auc20"].max() - _TIE,
@@ -61,14 +66,15 @@ def rotations_strongest(rows: pd.DataFrame, upgrade: str) -> Answer:
     )
     next_best = str(others["rotation_auc20"].idxmax())
     text = f"rotation AUC@20 {ours['rotation_auc20']:.1f}, next {display(next_best)} {others['rotation_auc20'].max():.1f}"
-    return Answer(all(first), f"{text}; first in {sum(map(bool, first))} of 3 metrics")
+    values = {display(f): float(v) for f, v in means["rotation_auc20"].items()}
+    return Answer(all(first), f"{text}; first in {sum(map(bool, first))} of 3 metrics", values)
 
 
 def unit_circle_best(rows: pd.DataFrame, upgrade: str) -> Answer:
     """Of normal, uniform and unit circle the last has the best rotation AUC@20, translation AUC@20 and RMSE."""
     means = average(paper_grid(rows, upgrade=upgrade), "init", _HEADLINE).set_index("init")
     if "unit-circle" not in means.index or len(means) < 2:
-        return _unknown("the unit circle beside another initialisation")
+        return unknown("the unit circle beside another initialisation")
     ours, others = means.loc["unit-circle"], means.drop(index="unit-circle")
     first = (
         ours["rotation_auc20"] > others["rotation_auc20"].max(),
@@ -77,20 +83,20 @@ def unit_circle_best(rows: pd.DataFrame, upgrade: str) -> Answer:
     )
     rest = ", ".join(f"{display(k).lower()} {v:.1f}" for k, v in others["rotation_auc20"].items())
     text = f"rotation AUC@20 {ours['rotation_auc20']:.1f}; {rest}; first in {sum(map(bool, first))} of 3 metrics"
-    return Answer(all(first), text)
+    return Answer(all(first), text, {display(k).lower(): float(v) for k, v in means["rotation_auc20"].items()})
 
 
 def cauchy_rescues(rows: pd.DataFrame, upgrade: str) -> Answer:
     """Some failures are rescued, and the mean is not raised beyond chance (two standard errors)."""
     pairs = loss_pairs(paper_grid(rows, upgrade=upgrade))
     if len(pairs) < 2:
-        return _unknown("runs with and without Cauchy")
+        return unknown("runs with and without Cauchy")
     change = (pairs["rotation_auc20/cauchy"].fillna(0.0) - pairs["rotation_auc20/none"].fillna(0.0)).to_numpy(float)
     mean, error = float(change.mean()), float(change.std(ddof=1) / np.sqrt(len(change)))
     counts = pairs["outcome"].value_counts()
     rescued, broken = int(counts.get(RESCUED, 0)), int(counts.get(BROKEN, 0))
     text = f"{rescued} rescued, {broken} broken of {len(pairs)}; mean change of rotation AUC@20 {mean:+.2f} ± {error:.2f}"
-    return Answer(rescued > 0 and mean <= 2.0 * error, text)
+    return Answer(rescued > 0 and mean <= 2.0 * error, text, {"change": mean})
 
 
 def densification_helps_rpose(rows: pd.DataFrame, upgrade: str) -> Answer:
@@ -98,10 +104,14 @@ def densification_helps_rpose(rows: pd.DataFrame, upgrade: str) -> Answer:
     pairs = densification_pairs(rows, upgrade)
     means = average(pairs, "formulation", ["rotation_auc20"]).set_index("formulation")["rotation_auc20"]
     if "rpose" not in means.index or len(means) < 2:
-        return _unknown("RpOSE beside another formulation at 3 and 6 observations")
+        return unknown("RpOSE beside another formulation at 3 and 6 observations")
     means = means.round(2) + 0.0  # no -0.0
     rest = ", ".join(f"{display(k)} {v:+.1f}" for k, v in means.drop(index="rpose").items())
-    return Answer(bool(means.idxmax() == "rpose" and means["rpose"] > 0.0), f"RpOSE {means['rpose']:+.1f}; {rest}")
+    return Answer(
+        bool(means.idxmax() == "rpose" and means["rpose"] > 0.0),
+        f"RpOSE {means['rpose']:+.1f}; {rest}",
+        {display(k): float(v) for k, v in means.items()},
+    )
 
 
 def residual_separates(rows: pd.DataFrame, upgrade: str) -> Answer:
@@ -109,17 +119,18 @@ def residual_separates(rows: pd.DataFrame, upgrade: str) -> Answer:
     grid = paper_grid(rows, min_obs=None, upgrade=upgrade)
     ose, refinement = roc_auc(grid, "ose_residual"), roc_auc(grid, "refine_residual")
     if np.isnan(ose) or np.isnan(refinement):
-        return _unknown("runs that failed beside runs that did not, with both residuals")
+        return unknown("runs that failed beside runs that did not, with both residuals")
     text = f"ROC AUC {refinement:.3f} of the refinement residual, {ose:.3f} of the OSE residual"
-    return Answer(refinement >= SEPARATES > ose, text)
+    return Answer(refinement >= SEPARATES > ose, text, {"refinement": refinement, "OSE": ose})
 
 
 def upgrade_variant_is_secondary(rows: pd.DataFrame, upgrade: str) -> Answer:
     """The selected upgrade fails about as often as the linear one (within two points)."""
     linear, selected = (failure_rate(paper_grid(rows, upgrade=u)) for u in (upgrade, "selected"))
     if np.isnan(linear) or np.isnan(selected):
-        return _unknown("both upgrades")
-    return Answer(abs(linear - selected) <= 2.0, f"{linear:.1f}% fail after {upgrade}, {selected:.1f}% after selected")
+        return unknown("both upgrades")
+    text = f"{linear:.1f}% fail after {upgrade}, {selected:.1f}% after selected"
+    return Answer(abs(linear - selected) <= 2.0, text, {upgrade: linear, "selected": selected})
 
 
 def lessons() -> list[Lesson]:
@@ -139,6 +150,7 @@ def lessons() -> list[Lesson]:
             "first in 3 of 3 metrics",
             f"first in rotation AUC@20, translation AUC@20 and landmark RMSE, ties within {_TIE:g} included",
             rotations_strongest,
+            "Section V-C2, lesson 1",
         ),
         Lesson(
             "unit-circle",
@@ -147,6 +159,7 @@ def lessons() -> list[Lesson]:
             f"{init.value('rotation_auc20', 'normal'):.1f}, uniform {init.value('rotation_auc20', 'uniform'):.1f}",
             "ahead of normal and uniform in rotation AUC@20, translation AUC@20 and landmark RMSE",
             unit_circle_best,
+            "Table III, lesson 2",
         ),
         Lesson(
             "cauchy",
@@ -154,6 +167,7 @@ def lessons() -> list[Lesson]:
             f"{rescues} cases shown; mean change of rotation AUC@20 {change:+.2f}",
             "at least one failure rescued, and a mean change of rotation AUC@20 that is not above two standard errors",
             cauchy_rescues,
+            "Tables IV to VI, lesson 3",
         ),
         Lesson(
             "densification",
@@ -161,6 +175,7 @@ def lessons() -> list[Lesson]:
             "; ".join(f"{display(r[0])} {float(r[1]):+.1f}" for r in sorted(dense.rows, key=lambda r: -float(r[1]))),
             "RpOSE gains the most rotation AUC@20 from 3 to 6 observations a landmark",
             densification_helps_rpose,
+            "Table VIII, lesson 4",
         ),
         Lesson(
             "residual",
@@ -168,6 +183,7 @@ def lessons() -> list[Lesson]:
             "figures without numbers: failures at every OSE residual, few at small refinement residuals",
             f"ROC AUC of the refinement residual at least {SEPARATES:g}, of the OSE residual below",
             residual_separates,
+            "Figures 4 and 10, lesson 5",
         ),
         Lesson(
             "upgrade",
@@ -175,5 +191,6 @@ def lessons() -> list[Lesson]:
             "failure rates “very close” after the linear and the selected upgrade",
             "failure rates after the linear and the selected upgrade within two points",
             upgrade_variant_is_secondary,
+            "Appendix C",
         ),
     ]

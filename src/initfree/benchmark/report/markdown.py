@@ -14,7 +14,7 @@ def summary_markdown(contents: Contents) -> str:
     parts = [f"## Benchmark: the sweep `{contents.name}`\n"]
     parts.append("\n".join(f"- {card.title}: {card.value} ({card.detail})" for card in contents.cards) + "\n")
     if contents.checks:
-        parts += ["### The paper's lessons\n", _lessons(contents)]
+        parts += ["### The paper's claims\n", _lessons(contents)]
     if contents.differences:
         parts.append("### Why our numbers differ from the paper's\n")
         parts.append("\n".join(f"- {text}" for text in contents.differences) + "\n")
@@ -23,9 +23,9 @@ def summary_markdown(contents: Contents) -> str:
 
 
 def _lessons(contents: Contents) -> str:
-    lines = ["| Lesson | Ours | The paper's | Verdict | Why |", "| --- | --- | --- | --- | --- |"]
+    lines = ["| Claim | Ours | The paper's | Verdict | Why |", "| --- | --- | --- | --- | --- |"]
     for check in contents.checks:
-        cells = (check.lesson.claim, check.answer.figure, check.lesson.paper, check.verdict, check.why)
+        cells = (check.lesson.claim, check.figure, check.lesson.paper, check.verdict, check.why)
         lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 

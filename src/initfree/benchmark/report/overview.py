@@ -94,10 +94,10 @@ def _bal(rows: pd.DataFrame) -> list[Card]:
 
 
 def _lessons(checks: list[Check]) -> Card | None:
-    answers = [check.answer.holds for check in checks]
+    answers = [{"reproduced": True, "not reproduced": False}.get(check.verdict) for check in checks]
     told = [a for a in answers if a is not None]
     if not told:
         return None
     return Card(
-        "Lessons that hold", f"{sum(told)} of {len(told)}", f"{len(answers) - len(told)} cannot be told from this sweep"
+        "Claims reproduced", f"{sum(told)} of {len(told)}", f"{len(answers) - len(told)} cannot be told from this sweep"
     )

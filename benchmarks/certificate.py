@@ -233,31 +233,31 @@ def show(runs: Path, figure: Path | None = None) -> None:
 
 
 def fit(runs: Path) -> None:
-    """Every threshold again, beside the present one: halfway between the wrong runs that it alone rejects and the good runs.
+    """Every threshold again, beside the present one: halfway between the wrong runs that it rejects and the good runs.
 
-    A check is about the wrong runs that all others let pass: the best of them is where the threshold must stay above, and
-    the worst of the good runs (but for 1%) where it must stay below. Where no wrong run needs a check, its threshold is not
-    derived: these runs say only how far it could go.
+    A check is about the wrong runs that all others let pass: the best of them is what its threshold must stay above, and
+    the worst of the good runs (but for 1%) what it must stay below. Where others reject every wrong run too, the best wrong
+    run that it rejects with them takes that place; where it rejects none, these runs say only how far it could go.
 
     Args:
         runs: File of runs.
     """
-    rows, console = load_runs(runs), Console(width=140)
+    rows, console = load_runs(runs), Console(width=150)
     good, wrong = rows[~rows["failed"]], rows[rows["failed"]]
     accepted = int(wrong["accepted"].sum())
     table = Table(title=f"{len(good)} good and {len(wrong)} wrong runs, of which no check rejects {accepted}")
-    columns = ("check", "threshold", "present", "wrong runs it alone rejects", "best of these", "1% of good runs", "derived")
+    columns = ("check", "threshold", "present", "wrong, rejected", "by it alone", "best of these", "1% of good", "derived")
     for k, column in enumerate(columns):
         table.add_column(column, justify="left" if k < 2 else "right")
     for check, (name, moved) in DERIVED.items():
         present = float(getattr(thresholds, name))
-        alone = [run["checks"][check] for _, run in wrong.iterrows() if check in run["checks"] and passes(run, but=check)]
-        worst_good = float(np.quantile([checks[check] for checks in good["checks"] if check in checks], 0.01))
-        rejected = [margin for margin in alone if margin < 0.0]
-        best = max(rejected) if rejected else None
+        rejected = [run for _, run in wrong.iterrows() if run["checks"][check] < 0.0]
+        alone = [run for run in rejected if passes(run, but=check)]
+        best = max((run["checks"][check] for run in alone or rejected), default=None)
+        worst_good = float(np.quantile([checks[check] for checks in good["checks"]], 0.01))
         middle = None if best is None else 0.5 * (best + worst_good)
-        cells = [None if m is None else f"{moved(present, m):.3g}" for m in (best, worst_good, middle)]
-        table.add_row(check, name, f"{present:g}", str(len(rejected)), *(cell or "-" for cell in cells))
+        cells = ["-" if m is None else f"{moved(present, m):.3g}" for m in (best, worst_good, middle)]
+        table.add_row(check, name, f"{present:g}", str(len(rejected)), str(len(alone)), *cells)
     console.print(table)
 
 

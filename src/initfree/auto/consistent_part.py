@@ -48,7 +48,7 @@ def consistent_part(result: Result) -> Result:
     if part is None:
         return result
     taken_back = False
-    # Focal lengths of images that are left out are garbage too.
+    # The focal lengths of images that were left out mean nothing: they cannot be placed with them.
     for _ in range(ROUNDS if result.problem.calibrated else 0):
         more = _extended(part, result) if len(part.cameras) < whole.cameras else None
         if more is None or len(more.cameras) <= len(part.cameras):

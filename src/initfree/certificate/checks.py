@@ -188,7 +188,7 @@ def focal_length(e: Evidence) -> Finding:
 
 
 def left_out(e: Evidence) -> Finding:
-    """Nothing may be left out where intrinsics are unknown: focal lengths found beside garbage may be garbage too."""
+    """Nothing may be left out where intrinsics are unknown: focal lengths found beside wrong images may be wrong too."""
     whole = len(e.names) + len(e.left_out)
     most = T.MAX_LEFT_OUT if e.calibrated else 0.0
     reason = (

@@ -13,9 +13,9 @@ except ImportError as error:
 from initfree.generator.config import Config
 from initfree.generator.dataset import Dataset
 from initfree.generator.export import write
-from initfree.generator.observations import Observations
 from initfree.generator.pipeline import generate
 from initfree.generator.presets import load, presets
+from initfree.generator.projections import Projections
 from initfree.generator.trajectories import Poses
 
-__all__ = ["Config", "Dataset", "Observations", "Poses", "generate", "load", "presets", "write"]
+__all__ = ["Config", "Dataset", "Poses", "Projections", "generate", "load", "presets", "write"]

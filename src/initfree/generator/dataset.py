@@ -7,7 +7,7 @@ import pycolmap
 from numpy.typing import NDArray
 
 from initfree.generator.config import Config
-from initfree.generator.observations import Observations
+from initfree.generator.projections import Projections
 from initfree.generator.scenes import Surface
 from initfree.generator.trajectories import Poses
 
@@ -31,8 +31,8 @@ class Dataset:
     poses: Poses
     landmarks: Floats
     colors: NDArray[np.uint8]
-    observations: Observations
-    noisy: Observations
+    observations: Projections
+    noisy: Projections
     initial_poses: Poses
     """Where classical bundle adjustment starts: the truth plus the rotation and translation noise."""
     initial_landmarks: Floats
@@ -76,7 +76,7 @@ class Dataset:
         self._add_points(model, observations, landmarks)
         return model
 
-    def _add_points(self, model: pycolmap.Reconstruction, observations: Observations, landmarks: Floats) -> None:
+    def _add_points(self, model: pycolmap.Reconstruction, observations: Projections, landmarks: Floats) -> None:
         order = np.lexsort((observations.image, observations.landmark))
         starts = np.concatenate([[0], np.cumsum(observations.track_lengths(len(landmarks)))]).tolist()
         image_ids = (observations.image[order] + 1).tolist()

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from initfree.errors import InputError
 from initfree.generator import config
-from initfree.generator.observations import Observations
+from initfree.generator.projections import Projections
 from initfree.generator.streams import stream
 from initfree.generator.trajectories import Poses
 
@@ -18,13 +18,13 @@ Floats = NDArray[np.float64]
 
 
 def degrade(
-    observations: Observations,
+    observations: Projections,
     images: int,
     landmarks: int,
     degradation: config.Degradation,
     seed: int,
     equal: NDArray[np.int64] | None = None,
-) -> Observations:
+) -> Projections:
     """Landmarks that look the same (pairs `equal`) first, then merged tracks, wrong matches, noise."""
     landmark = observations.landmark
     if degradation.equal > 0 and degradation.merged > 0:
@@ -36,7 +36,7 @@ def degrade(
     if degradation.outliers > 0:
         landmark = swap_tracks(observations.image, landmark, degradation.outliers, stream(seed, "outliers"))
     noise = degradation.noise * stream(seed, "pixel noise").standard_normal(observations.pixel.shape)
-    return Observations(observations.image, landmark, observations.pixel + noise)
+    return Projections(observations.image, landmark, observations.pixel + noise)
 
 
 def swap_tracks(
@@ -64,7 +64,7 @@ def swap_tracks(
 
 
 def merge_tracks(
-    observations: Observations, images: int, landmarks: int, share: float, rng: np.random.Generator
+    observations: Projections, images: int, landmarks: int, share: float, rng: np.random.Generator
 ) -> NDArray[np.int32]:
     """Repeated structure: tracks joined in twos whose images have nothing to do with each other.
 
@@ -100,7 +100,7 @@ def merge_tracks(
 
 
 def merge_equal(
-    observations: Observations, landmarks: int, equal: NDArray[np.int64], share: float, rng: np.random.Generator
+    observations: Projections, landmarks: int, equal: NDArray[np.int64], share: float, rng: np.random.Generator
 ) -> NDArray[np.int32]:
     """Repeated structure as a matcher takes it: two equal landmarks become one track, where no image sees both.
 
@@ -118,7 +118,7 @@ def merge_equal(
     return landmark
 
 
-def relatedness(observations: Observations, images: int, landmarks: int) -> Floats:
+def relatedness(observations: Projections, images: int, landmarks: int) -> Floats:
     """Landmarks that two images share, as a share of what the one that sees fewer sees."""
     shared = observations.covisibility(images, landmarks).toarray().astype(float)
     own = np.maximum(shared.diagonal(), 1)

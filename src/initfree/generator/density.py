@@ -6,19 +6,19 @@ from scipy.special import betainc, pdtr
 
 from initfree.errors import InputError
 from initfree.generator import config
-from initfree.generator.observations import Observations
 from initfree.generator.observe import select_landmarks
+from initfree.generator.projections import Projections
 from initfree.generator.scenes import Candidates
 from initfree.generator.streams import stream
 
 
 def thin(
     landmarks: Candidates,
-    observations: Observations,
+    observations: Projections,
     centres: NDArray[np.float64],
     density: config.Density,
     seed: int,
-) -> tuple[Candidates, Observations]:
+) -> tuple[Candidates, Projections]:
     """Apply the shares, the track angle, the target mean and the minimum, in this order.
 
     Landmarks are renumbered; `centres` are the cameras'.
@@ -46,7 +46,7 @@ def thin(
 
 
 def _towards_mean(
-    observations: Observations,
+    observations: Projections,
     kept: NDArray[np.bool_],
     landmarks: int,
     density: config.Density,
@@ -99,7 +99,7 @@ def _cumulative(steps: NDArray[np.int64], mean: float, dispersion: float) -> NDA
     return betainc(size, steps + 1.0, size / (size + mean))
 
 
-def _rank(observations: Observations, priority: NDArray[np.float64], landmarks: int) -> NDArray[np.float64]:
+def _rank(observations: Projections, priority: NDArray[np.float64], landmarks: int) -> NDArray[np.float64]:
     """Place of each row among the rows of its landmark, lowest priority first."""
     order = np.lexsort((priority, observations.landmark))
     starts = np.concatenate([[0], np.cumsum(observations.track_lengths(landmarks))])
@@ -109,7 +109,7 @@ def _rank(observations: Observations, priority: NDArray[np.float64], landmarks: 
 
 
 def _within_angle(
-    observations: Observations,
+    observations: Projections,
     positions: NDArray[np.float64],
     centres: NDArray[np.float64],
     density: config.Density,
@@ -128,7 +128,7 @@ def _within_angle(
 
 
 def _restore(
-    observations: Observations,
+    observations: Projections,
     kept: NDArray[np.bool_],
     often: NDArray[np.bool_],
     images: int,

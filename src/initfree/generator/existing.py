@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from initfree.errors import InputError
 from initfree.generator.config import ColmapModel
-from initfree.generator.observations import Observations
 from initfree.generator.pose_files import read_model
+from initfree.generator.projections import Projections
 from initfree.generator.scenes import Candidates
 from initfree.generator.streams import stream
 from initfree.generator.trajectories import Poses
 
-Loaded = tuple[list[str], list[pycolmap.Camera], NDArray[np.int64], Poses, Candidates, Observations]
+Loaded = tuple[list[str], list[pycolmap.Camera], NDArray[np.int64], Poses, Candidates, Projections]
 
 _PLACES = (
     "south_building/sparse",
@@ -69,7 +69,7 @@ def existing(scene: ColmapModel, shuffle: bool, seed: int) -> Loaded:
                 rows.append((number[element.image_id], j))
                 xy.append(pixels[element.image_id][element.point2D_idx])
     index = np.array(rows, np.int32)
-    observations = Observations(index[:, 0], index[:, 1], np.array(xy)).sorted()
+    observations = Projections(index[:, 0], index[:, 1], np.array(xy)).sorted()
     matrices = np.stack([image.cam_from_world().matrix() for image in images])
     positions = np.stack([model.point3D(k).xyz for k in point_ids])
     scale = 1.0 if scene.spread is None else scene.spread / float(np.sqrt(positions.var(axis=0).sum()))

@@ -11,7 +11,7 @@ from initfree.errors import InputError
 from initfree.generator import config
 from initfree.generator.cameras import fold_radius, project, view_radius
 from initfree.generator.culling import in_view
-from initfree.generator.observations import Observations
+from initfree.generator.projections import Projections
 from initfree.generator.scenes import Candidates, Surface
 from initfree.generator.trajectories import Poses
 from initfree.generator.visibility import RayCaster
@@ -29,11 +29,11 @@ def observe(
     wanted: int,
     min_observations: int,
     rng: np.random.Generator,
-) -> tuple[Candidates, Observations]:
+) -> tuple[Candidates, Projections]:
     """`wanted` landmarks on the surface that are seen often enough, and all their observations."""
     pool = surface.sample(rng, len(surface.fixed)) if surface.fixed is not None else None
     found: list[Candidates] = []
-    rows: list[Observations] = []
+    rows: list[Projections] = []
     have = tried = 0
     batch = int(1.5 * wanted) + 100
     while have < wanted:
@@ -45,7 +45,7 @@ def observe(
         often = seen.track_lengths(len(candidates)) >= min_observations
         kept, kept_rows = select_landmarks(candidates, seen, np.flatnonzero(often)[: wanted - have])
         found.append(kept)
-        rows.append(Observations(kept_rows.image, kept_rows.landmark + np.int32(have), kept_rows.pixel))
+        rows.append(Projections(kept_rows.image, kept_rows.landmark + np.int32(have), kept_rows.pixel))
         have += len(kept)
         if pool is None and tried >= MAX_CANDIDATES * wanted + 20_000 and have < wanted:
             break
@@ -61,7 +61,7 @@ def observe(
             "expected a smaller number of landmarks or cameras that overlap more"
         )
     joined = Candidates(*(np.concatenate([getattr(part, name) for part in found]) for name in _FIELDS))
-    return joined, Observations(
+    return joined, Projections(
         *(np.concatenate([getattr(part, name) for part in rows]) for name in ("image", "landmark", "pixel"))
     )
 
@@ -76,7 +76,7 @@ def visible(
     cameras: list[pycolmap.Camera],
     limits: config.Visibility,
     candidates: Candidates,
-) -> Observations:
+) -> Projections:
     """Every (camera, candidate) with the candidate in the image, facing the camera, in range and unhidden."""
     radii = [min(view_radius(camera), fold_radius(camera)) for camera in cameras]
     centres = np.ascontiguousarray(poses.centres)
@@ -109,14 +109,14 @@ def visible(
         parts = list(workers.map(of_image, range(len(poses))))
     image = np.repeat(np.arange(len(poses), dtype=np.int32), [len(rows) for rows, _ in parts])
     landmark = np.concatenate([rows for rows, _ in parts]).astype(np.int32)
-    return Observations(image, landmark, np.concatenate([pixels for _, pixels in parts])).sorted()
+    return Projections(image, landmark, np.concatenate([pixels for _, pixels in parts])).sorted()
 
 
 def select_landmarks(
-    landmarks: Candidates, observations: Observations, kept: NDArray[np.int64]
-) -> tuple[Candidates, Observations]:
+    landmarks: Candidates, observations: Projections, kept: NDArray[np.int64]
+) -> tuple[Candidates, Projections]:
     """Only these landmarks, renumbered in the order given (ascending), and their observations."""
     new = np.full(len(landmarks), -1, np.int32)
     new[kept] = np.arange(len(kept), dtype=np.int32)
     rows = observations[new[observations.landmark] >= 0]
-    return landmarks[kept], Observations(rows.image, new[rows.landmark], rows.pixel)
+    return landmarks[kept], Projections(rows.image, new[rows.landmark], rows.pixel)

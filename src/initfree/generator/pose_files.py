@@ -8,6 +8,7 @@ from scipy.spatial.transform import Rotation
 
 from initfree.errors import InputError
 from initfree.generator.trajectories import Poses
+from initfree.io import colmap
 
 
 def read_poses(path: Path) -> Poses:
@@ -34,10 +35,8 @@ def read_poses(path: Path) -> Poses:
 
 
 def read_model(path: Path) -> pycolmap.Reconstruction:
-    """pycolmap's reading of a model, with a plain error."""
-    if not any((path / f"images{suffix}").is_file() for suffix in (".bin", ".txt")):
+    """The COLMAP model in a directory, or in its sparse or sparse/0."""
+    directory = colmap.find_model(path)
+    if directory is None:
         raise InputError(f"no COLMAP model in {path}; expected cameras, images and points3D as .bin or .txt")
-    try:
-        return pycolmap.Reconstruction(path)
-    except Exception as error:
-        raise InputError(f"cannot read the COLMAP model in {path}: {error}") from error
+    return colmap.read_model(directory)

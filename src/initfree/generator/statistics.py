@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
 from initfree.generator.dataset import Dataset
-from initfree.generator.observations import Observations
+from initfree.generator.projections import Projections
 from initfree.generator.trajectories import Poses
 
 
@@ -56,7 +56,7 @@ def statistics(dataset: Dataset) -> dict[str, Any]:
     return figures
 
 
-def parallax(observations: Observations, poses: Poses, landmarks: NDArray[np.float64]) -> NDArray[np.float64]:
+def parallax(observations: Projections, poses: Poses, landmarks: NDArray[np.float64]) -> NDArray[np.float64]:
     """Widest angle between two rays of each landmark, degrees."""
     rays = poses.centres[observations.image] - landmarks[observations.landmark]
     rays /= np.linalg.norm(rays, axis=1, keepdims=True)

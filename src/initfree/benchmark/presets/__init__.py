@@ -1,6 +1,5 @@
 """Named sweeps: plain TOML files beside this one, to copy and edit."""
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from initfree.benchmark.config import SweepConfig
 from initfree.errors import InputError
+from initfree.generator.presets import files
 
 _DIRECTORY = Path(__file__).parent
 
@@ -19,23 +19,13 @@ def presets() -> dict[str, SweepConfig]:
 
 def find(name_or_path: str | Path) -> Path:
     """The TOML file of a preset, or the file itself."""
-    for path in (_DIRECTORY / f"{name_or_path}.toml", Path(name_or_path)):
-        if path.is_file():
-            return path
-    known = ", ".join(sorted(path.stem for path in _DIRECTORY.glob("*.toml")))
-    raise InputError(f"no preset or file {name_or_path}; expected a TOML file or one of {known}")
+    return files.find(_DIRECTORY, name_or_path)
 
 
 def load(name_or_path: str | Path) -> SweepConfig:
     """The sweep of that name, or the one in that TOML file."""
     path = find(name_or_path)
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not a TOML file: {error}") from error
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
-    table.setdefault("name", path.stem)
+    table = files.read(path)
     return parse(table, str(path))
 
 

@@ -1,7 +1,6 @@
 """Named configurations: plain TOML files beside this one, to copy and edit."""
 
 import dataclasses
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from initfree.errors import InputError
 from initfree.generator.config import ColmapModel, Config
+from initfree.generator.presets import files
 
 _DIRECTORY = Path(__file__).parent
 
@@ -51,19 +51,8 @@ def load(name_or_path: str | Path, **overrides: Any) -> Config:
 
     Paths inside a TOML file are relative to it.
     """
-    path = _DIRECTORY / f"{name_or_path}.toml"
-    if not path.is_file():
-        path = Path(name_or_path)
-    if not path.is_file():
-        known = ", ".join(sorted(preset.stem for preset in _DIRECTORY.glob("*.toml")))
-        raise InputError(f"no preset or file {name_or_path}; expected a TOML file or one of {known}")
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not a TOML file: {error}") from error
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
-    table.setdefault("name", path.stem)
+    path = files.find(_DIRECTORY, name_or_path)
+    table = files.read(path)
     for section in ("scene", "trajectory"):
         value = table.get(section)
         if isinstance(value, dict) and isinstance(value.get("path"), str):

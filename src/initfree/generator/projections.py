@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True)
-class Observations:
+class Projections:
     """Rows sorted by landmark, then image; degraded observations keep the rows of the true ones."""
 
     image: NDArray[np.int32]
@@ -18,10 +18,10 @@ class Observations:
     def __len__(self) -> int:
         return len(self.image)
 
-    def __getitem__(self, rows: object) -> "Observations":
-        return Observations(self.image[rows], self.landmark[rows], self.pixel[rows])  # type: ignore[index]
+    def __getitem__(self, rows: object) -> "Projections":
+        return Projections(self.image[rows], self.landmark[rows], self.pixel[rows])  # type: ignore[index]
 
-    def sorted(self) -> "Observations":
+    def sorted(self) -> "Projections":
         """The same rows in canonical order."""
         return self[np.lexsort((self.image, self.landmark))]
 

@@ -124,15 +124,15 @@ def joint(e: Evidence) -> Finding:
 
 
 def even_joints(e: Evidence) -> Finding:
-    """A cut that holds much less than the rest: parts of two scales, say; a doubt."""
+    """A cut that holds much less than the rest: two parts of different scales, or turned about the few that fit."""
     j = e.joint
     expected = T.MIN_RELATIVE_JOINT_SHARE * e.inlier_share**2
     reason = (
         f"{j.fitting} of the {j.joining} landmarks that join {_part(e, j.smaller)} with the others fit both, where "
-        f"{e.inlier_share:.0%} of all observations fit, and no second start confirms it"
+        f"{e.inlier_share:.0%} of all observations fit"
     )
     margin = j.share - float(significantly(expected, np.array(max(j.joining, 1))))
-    return Finding("even joints", margin, reason, doubt=True)
+    return Finding("even joints", margin, reason)
 
 
 def determined(e: Evidence) -> Finding:
@@ -176,6 +176,14 @@ def not_doubled(e: Evidence) -> Finding:
 def parallax(e: Evidence) -> Finding:
     reason = f"the median landmark has a parallax of {e.parallax:.2g} degrees; expected at least {T.MIN_PARALLAX}"
     return Finding("parallax", e.parallax / T.MIN_PARALLAX - 1.0, reason)
+
+
+def not_reversed(e: Evidence) -> Finding:
+    """A thing seen from afar may be turned inside out: see `reversal.reversal_rise`."""
+    better = "better" if e.reversal_rise is not None and e.reversal_rise < 0.0 else "as well"
+    reason = f"ambiguous: the same turned inside out (depths reversed, as seen from afar) fits {better}"
+    margin = _CERTAIN if e.reversal_rise is None else e.reversal_rise / T.SIGNIFICANT - 1.0
+    return Finding("not reversed", margin, reason)
 
 
 def focal_length(e: Evidence) -> Finding:
@@ -232,14 +240,15 @@ CHECKS: tuple[Callable[[Evidence], Finding], ...] = (
     camera_consensus,
     camera_consensus_share,
     joint,
+    even_joints,
     parallax,
     determined,
     certain_cameras,
     not_doubled,
+    not_reversed,
     focal_length,
     left_out,
     even_cameras,
-    even_joints,
     systematic,
 )
 

@@ -85,6 +85,8 @@ class Evidence:
     baselines: Baselines
     focal_rise: float | None = None
     """squared standard deviations by which focal lengths a tenth longer fit worse; None where known, or not asked"""
+    reversal_rise: float | None = None
+    """the same for depths reversed; None where perspective tells the two apart, or not asked"""
     closer: CloserLook | None = None
     """what is asked only where nothing else stands against the reconstruction"""
     confirmed: bool = False

@@ -11,6 +11,7 @@ from initfree.certificate.checks import CHECKS, Finding, listed
 from initfree.certificate.closer import look_closer
 from initfree.certificate.evidence import Evidence, gather
 from initfree.certificate.focal import focal_rise
+from initfree.certificate.reversal import reversal_rise
 from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
 
@@ -48,6 +49,8 @@ def certify(problem: Problem, reconstruction: Reconstruction, moving: Baselines 
     certificate = judge(gather(problem, reconstruction, moving))
     if certificate.accepted or certificate.doubtful:
         certificate = judge(replace(certificate.evidence, closer=look_closer(problem, reconstruction)))
+    if certificate.accepted or certificate.doubtful:
+        certificate = judge(replace(certificate.evidence, reversal_rise=reversal_rise(problem, reconstruction)))
     if not problem.calibrated and (certificate.accepted or certificate.doubtful):
         certificate = judge(replace(certificate.evidence, focal_rise=focal_rise(problem, reconstruction)))
     return certificate

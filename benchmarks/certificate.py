@@ -39,6 +39,11 @@ from initfree.generator import generate
 from initfree.reconstruction import Reconstruction
 
 SETS = ("set1", "set2", "set3", "set4", "set6", "set7", "set8", "thin1", "thin2", "thin3", "thin4")
+ATTACKS = (
+    "street", "towers", "facades", "spot", "pole", "clusters", "poster", "cubic", "quadric", "near-affine", "panorama",
+    "stops",
+)  # fmt: skip
+"""presets adversarial-NAME, solved by `auto` alone, with at least 0.5 px of noise, at most 5% of wrong matches"""
 NOISE = (0.0, 0.5, 1.0)
 SPOILT = ((0.0, 0.0), (0.0, 0.0), (0.05, 0.0), (0.2, 0.0), (0.0, 0.05), (0.1, 0.03))
 """shares of wrong matches and of merged tracks; thin sets at most 5% and 2%"""
@@ -113,18 +118,22 @@ def agreed(result: initfree.Result) -> Reconstruction:
 
 def runs_of(name: str, seed: int) -> list[dict]:
     """All runs on one dataset."""
-    rng = np.random.default_rng([seed, SETS.index(name)])
+    attack = name.startswith("adversarial-")
+    number = len(SETS) + ATTACKS.index(name.removeprefix("adversarial-")) if attack else SETS.index(name)
+    rng = np.random.default_rng([seed, number])
     noise = float(rng.choice(NOISE))
     outliers, merged = SPOILT[int(rng.integers(len(SPOILT)))]
     if name.startswith("thin"):
         outliers, merged = min(outliers, 0.05), min(merged, 0.02)
+    if attack:
+        noise, outliers, merged = max(noise, 0.5), min(outliers, 0.05), 0.0
     dataset = generate(name, seed=seed, shuffle=True, noise=noise, outliers=outliers, merged=merged)
     given = dataset.to_colmap(noisy=True)
     truth, problem = of_one_point(dataset.to_colmap(), given), initfree.load(given)
     scale = float(np.sqrt(np.mean(np.sum((truth.xyz - truth.xyz.mean(axis=0)) ** 2, axis=1))))
     common = {"set": name, "seed": seed, "noise": noise, "outliers": outliers, "merged": merged}
     configs: list[initfree.SolveConfig | None] = [None]
-    for _ in range(SINGLES):
+    for _ in range(0 if attack else SINGLES):
         formulation = str(rng.choice(FORMULATIONS))
         if formulation == "pose-rot" and name.startswith("thin"):
             formulation = "pose"
@@ -167,13 +176,17 @@ def run(runs: Path, first_seed: int = 1000, seeds: int = 11, sets: tuple[str, ..
         runs: File of runs, a JSON object a line.
         first_seed: Seed of the first datasets; the thresholds were chosen on seeds below 400.
         seeds: Datasets of each set.
-        sets: Presets of the generator; cameras are shuffled.
+        sets: Presets of the generator, those named adversarial- included; cameras are shuffled.
         workers: Processes.
     """
     # Runs of a dataset are written at once: a file that was cut off has a last line without its end.
     whole = [line for line in runs.read_text().splitlines(keepends=True) if line.endswith("\n")] if runs.exists() else []
     datasets = [(r["set"], r["seed"]) for r in map(json.loads, whole)]
-    done = {dataset for dataset, count in Counter(datasets).items() if count > SINGLES}
+    done = {
+        (name, seed)
+        for (name, seed), count in Counter(datasets).items()
+        if count > (0 if name.startswith("adversarial-") else SINGLES)
+    }
     kept = [line for line, dataset in zip(whole, datasets, strict=True) if dataset in done]
     staged = runs.with_name(f".{runs.name}.writing")
     staged.write_text("".join(kept))

@@ -12,6 +12,7 @@ from synthetic import ring
 
 import initfree
 from initfree.commands.cli import main
+from initfree.formulations import LinearFormulation, base, register
 
 
 @pytest.fixture(scope="module")
@@ -219,12 +220,16 @@ def test_unwritable_output(tmp_path, model, capsys):
 
 
 def test_nothing_half_written_when_the_solver_fails(tmp_path, model, monkeypatch):
-    def broken(*_: object, **__: object) -> None:
-        raise RuntimeError("our fault")
+    """A formulation with a mistake in it."""
+    monkeypatch.setattr(base, "_REGISTER", dict(base._REGISTER))
 
-    monkeypatch.setattr("initfree.commands.solve.solve_problem", broken)
+    @register("broken")
+    class Broken(LinearFormulation):
+        def rows(self, m):
+            raise RuntimeError("our fault")
+
     with pytest.raises(RuntimeError, match="our fault"):
-        main(["solve", str(model), "--output", str(tmp_path / "out")])
+        main(["solve", str(model), "--output", str(tmp_path / "out"), "--formulation", "broken"])
     assert list(tmp_path.iterdir()) == []
 
 

@@ -316,15 +316,21 @@ def test_a_plane_with_unknown_focal_lengths_is_rejected_with_the_reason():
     assert initfree.evaluate(known, to_reconstruction(flat)).rotation_auc20 > 95.0
 
 
-def test_the_number_of_threads_does_not_change_the_result(scene):
+@pytest.fixture
+def number_of_threads():
+    """A function that sets it; in the end it is what it was."""
+    before = threads.threads()
+    yield threads.set_threads
+    threads.set_threads(before)
+
+
+def test_the_number_of_threads_does_not_change_the_result(scene, number_of_threads):
     """Many wrong matches, so that batches of starts run."""
     problem = initfree.load(to_reconstruction(with_wrong_matches(scene, 0.35)[0]))
-    before = threads.threads()
     results = []
     for n in (1, 2):
-        threads.set_threads(n)
+        number_of_threads(n)
         results.append(initfree.solve(problem))
-    threads.set_threads(before)
     one, all_cores = results
     assert [start.name for start in one.starts] == [start.name for start in all_cores.starts]
     assert np.array_equal(one.reconstruction.R, all_cores.reconstruction.R)
@@ -370,9 +376,9 @@ def test_only_the_best_optimum_is_accepted_and_doubts_need_their_own_confirmatio
     assert best.start.name == winner
 
 
-def test_interrupting_one_start_abandons_those_beside_it(monkeypatch):
-    """Not after they ran to their end: the second would, for a minute, if nobody told it."""
-    monkeypatch.setattr(threads, "_threads", 2)
+def test_interrupting_one_start_abandons_those_beside_it(number_of_threads):
+    """Not after they ran to their end: the second would, for a minute, if nothing stopped it."""
+    number_of_threads(2)
     abandoned, begun, ended = Event(), Event(), Event()
 
     def work(k: int) -> None:

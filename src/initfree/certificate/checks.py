@@ -142,6 +142,8 @@ def determined(e: Evidence) -> Finding:
     d = e.closer.determination
     auc = min(d.rotation_auc20, d.translation_auc20)
     margin = min((auc - T.MIN_EXPECTED_AUC20) / 100.0, T.MAX_DRIFT - d.drift)
+    if not d.system.tells:
+        return Finding("determined", -_CERTAIN, "not determined: too little fits to tell how certain anything is")
     return Finding("determined", margin, f"not determined: {d.weakest.sentence(e.names)}" if margin < 0.0 else "")
 
 

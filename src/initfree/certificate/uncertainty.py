@@ -224,10 +224,20 @@ class CameraSystem:
             result[some] = found[column[some], np.arange(len(some))[:, None], :]
         return result
 
+    @cached_property
+    def tells(self) -> bool:
+        """Whether there is enough that fits, in numbers that can be computed with, to tell any deviation."""
+        if self.redundancy < 1 or not np.isfinite(self.blocks).all():
+            return False
+        try:
+            return self.size > DENSE or bool(np.isfinite(self.factor).all())
+        except np.linalg.LinAlgError:
+            return False
+
     def uncertainty(self, noise: float | None = None) -> Uncertainty:
         """Of every camera; with the noise that the residuals show, or another. Infinite where too little fits to tell."""
         noise = self.noise if noise is None else noise
-        if self.redundancy < 1:
+        if not self.tells:
             nothing = np.full(self.tracks.cameras, np.inf)
             return Uncertainty(nothing, nothing, nothing, np.inf, self.extent)
         variance = noise**2 * np.maximum(np.einsum("nss->ns", self._own_blocks), 0.0)

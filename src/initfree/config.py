@@ -51,7 +51,9 @@ class SolveConfig:
     tolerance: float = 1e-4
     """Stage 1 ends when a step lowers its cost by less than this share of it."""
     refine_tolerance: float = 1e-8
-    """The same for the refinement and the adjustment."""
+    """The same for the refinement; starts of `auto` take at least 1e-4, because their adjustment takes over."""
+    adjust_tolerance: float = 1e-8
+    """The same for the adjustment."""
     linear_solver: LinearSolverName = "exact"
     """How stage 1 and the refinement solve for a step: Cholesky, the power series (the paper's), conjugate gradients."""
     inner_iterations: int = 20
@@ -73,6 +75,7 @@ class SolveConfig:
             "inner_iterations": (_whole(self.inner_iterations) and self.inner_iterations >= 1, "a whole number, at least 1"),
             "inner_tolerance": (_between(self.inner_tolerance, 0.0, 1.0), "a number from 0 to below 1"),
             "refine_tolerance": (_between(self.refine_tolerance, 0.0, 1.0), "a number from 0 to below 1"),
+            "adjust_tolerance": (_between(self.adjust_tolerance, 0.0, 1.0), "a number from 0 to below 1"),
             "loss_scale": (self.loss_scale is None or _positive(self.loss_scale), "a positive number"),
             "alpha": (
                 _between(self.alpha, 0.0, 1.0) and self.alpha > 0.0,

@@ -180,7 +180,7 @@ def adjust_euclidean(state: State) -> State:
     assert state.reconstruction is not None, "the adjustment follows the upgrade"
     began = time.perf_counter()
     free = FreeIntrinsics.unless(problem.calibrated)
-    limits = AdjustConfig(free=free, max_iterations=config.max_iterations, tolerance=config.refine_tolerance)
+    limits = AdjustConfig(free=free, max_iterations=config.max_iterations, tolerance=config.adjust_tolerance)
     reconstruction, convergence = adjust(
         problem.tracks, problem.m, problem.unit, state.reconstruction, limits,
         groups=problem.camera_ids, on_iteration=state.reporting("adjustment"),

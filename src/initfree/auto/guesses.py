@@ -7,7 +7,8 @@ from initfree.config import SolveConfig
 from initfree.problem import Problem
 from initfree.tracks import Array
 from initfree.two_view.focal import guess_focals, with_focals
-from initfree.two_view.geometry import MOST_MATCHES, OnPair, relative_rotations, two_view_geometries
+from initfree.two_view.geometry import OnPair, relative_rotations
+from initfree.two_view.given import two_view_geometries_of
 
 _NAME = "guessed focal lengths"
 _CONTINUED_ALPHA = 0.002
@@ -22,7 +23,7 @@ def guessed_start(problem: Problem, config: SolveConfig, on_pair: OnPair | None 
     focal = guess_focals(problem, config.seed, on_pair)
     if focal is None:
         return None
-    pairs = two_view_geometries(with_focals(problem, focal), config.seed, most=MOST_MATCHES, on_pair=on_pair)
+    pairs = two_view_geometries_of(with_focals(problem, focal), config.seed, on_pair=on_pair)
     rotations = relative_rotations(pairs)
     if rotations is None:
         return None

@@ -25,7 +25,8 @@ from initfree.problem import Problem, restricted
 from initfree.reconstruction import Reconstruction
 from initfree.result import StageReport
 from initfree.tracks import Array
-from initfree.two_view.geometry import MIN_MATCHES, TwoView, relative_rotations, two_view_geometries
+from initfree.two_view.geometry import MIN_MATCHES, TwoView, relative_rotations
+from initfree.two_view.given import two_view_geometries_of
 from initfree.two_view.rotations import rotations_for, rotations_of
 from initfree.two_view.voting import vote
 
@@ -35,6 +36,9 @@ TRIMMED = (0.15, 0.25)
 """shares of the observations that stage 1 suspects, see `trimming.trim`"""
 SHORT = 100
 """attempted steps a stage of a start may take: those that succeed need fewer"""
+COARSE = 1e-4
+"""tolerance of a start's projective refinement where intrinsics are known: the Euclidean adjustment takes over, and most of
+what a finer one finds are cameras that no lens could make"""
 CONTINUED_ALPHA = 0.002
 """weight of the regulariser where a start goes on from another: the optimum of the surrogate itself may not be a
 reconstruction"""
@@ -63,12 +67,13 @@ class Search:
 
     @cached_property
     def short(self) -> SolveConfig:
-        return replace(self.config, max_iterations=min(self.config.max_iterations, SHORT))
+        coarse = max(self.config.refine_tolerance, COARSE if self.problem.calibrated else 0.0)
+        return replace(self.config, max_iterations=min(self.config.max_iterations, SHORT), refine_tolerance=coarse)
 
     @cached_property
     def pairs(self) -> list[TwoView]:
         """Two-view geometries, estimated once."""
-        return two_view_geometries(self.problem, self.config.seed, on_pair=on_pairs(self.on_progress))
+        return two_view_geometries_of(self.problem, self.config.seed, on_pair=on_pairs(self.on_progress))
 
     @cached_property
     def rotations(self) -> RelativeRotations | None:

@@ -124,7 +124,7 @@ def run_start(problem: Problem, start: Start, moving: Baselines, on_progress: On
         state = _with_guessed_focals(state, start.focal)
     reconstruction, state = _adjusted(problem, part, left, state)
     repairing = time.perf_counter()
-    limits = repair_limits(problem, start.config.max_iterations, start.config.refine_tolerance)
+    limits = repair_limits(problem, start.config.max_iterations, start.config.adjust_tolerance)
     reconstruction, rounds = repair(problem, reconstruction, limits, start.config.seed)
     cost = robust_cost(problem, reconstruction)
     if rounds:
@@ -172,7 +172,7 @@ def _adjusted(problem: Problem, part: Problem, left: Index | None, state: State)
     state = adjust_euclidean(replace(state, problem=part, reconstruction=upgraded.subset(slice(None), left)))
     assert state.reconstruction is not None
     # All observations only now, and at the last scale alone: at wide ones those left out would pull weak cameras away.
-    limits = repair_limits(problem, state.config.max_iterations, state.config.refine_tolerance)
+    limits = repair_limits(problem, state.config.max_iterations, state.config.adjust_tolerance)
     reconstruction, _ = adjust(
         problem.tracks, problem.m, problem.unit, replace(state.reconstruction, xyz=upgraded.xyz),
         replace(limits, scales=limits.scales[-1:]), groups=problem.camera_ids,

@@ -13,7 +13,7 @@ import pycolmap
 
 from initfree.problem import Problem
 from initfree.tracks import Array, Index
-from initfree.two_view.geometry import MAX_ERROR, MOST_MATCHES, OnPair, Pair, estimated, shared_matches
+from initfree.two_view.geometry import MAX_ERROR, MOST_MATCHES, OnPair, Pair, estimated, evenly, shared_matches
 from initfree.upgrade.linear import TYPICAL_FOCAL
 
 _FOCALS = np.geomspace(0.3, 6.0, 61)
@@ -100,19 +100,19 @@ def _fundamental_matrices(problem: Problem, seed: int, on_pair: OnPair | None) -
     unit = float(np.median(problem.unit))
     to_pixels = np.diag([unit, unit, 1.0])
     options = pycolmap.RANSACOptions(
-        max_error=MAX_ERROR, random_seed=seed, min_num_trials=100, max_num_trials=2000, confidence=0.999
+        max_error=MAX_ERROR, random_seed=seed, min_num_trials=30, max_num_trials=2000, confidence=0.999
     )
 
     def fundamental_matrix(pair: Pair) -> tuple[int, int, Array, float] | None:
         k, l, matches = pair
-        xk, xl = problem.m[matches[:, 0]] * unit, problem.m[matches[:, 1]] * unit
+        xk, xl = (problem.m[side] * unit for side in evenly(matches, MOST_MATCHES).T)
         estimate = pycolmap.estimate_fundamental_matrix(xl, xk, options)
         if estimate is None or estimate["num_inliers"] < _LEAST_INLIERS:
             return None
         F = to_pixels @ estimate["F"] @ to_pixels
         return k, l, F / np.linalg.norm(F), min(float(estimate["num_inliers"]), _MOST_WEIGHT)
 
-    found = estimated(fundamental_matrix, list(shared_matches(problem.tracks, _LEAST_INLIERS, MOST_MATCHES)), on_pair)
+    found = estimated(fundamental_matrix, list(shared_matches(problem.tracks, _LEAST_INLIERS)), on_pair)
     if not found:
         return None
     k, l, F, weight = zip(*found, strict=True)

@@ -223,7 +223,7 @@ def angle(a, b):
 
 def test_relative_poses_of_the_database_are_used_and_not_estimated(db, scene, monkeypatch):
     problem = initfree.load(db)
-    monkeypatch.setattr(given_pairs.pycolmap, "estimate_essential_matrix", lambda *_: pytest.fail("estimated again"))
+    monkeypatch.setattr(geometry.pycolmap, "estimate_essential_matrix", lambda *_: pytest.fail("estimated again"))
     found = two_view_geometries_of(problem, 0)
     assert len(found) >= problem.tracks.cameras
     for pair in found:

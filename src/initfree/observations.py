@@ -60,8 +60,9 @@ class Observations:
 
     @property
     def calibrated(self) -> bool:
-        """Whether `normalised` are calibrated rays (intrinsics known, perhaps roughly) or scaled pixels."""
-        return self.intrinsics != "unknown"
+        """Whether focal lengths are known: `normalised` are then calibrated rays. Where they are to be refined they are what
+        the given intrinsics make of the keypoints, and where they are unknown scaled pixels."""
+        return self.intrinsics == "known"
 
     def __repr__(self) -> str:
         return f"Observations({self.source}: {len(self.images)} images, {len(self.image)} observations)"

@@ -28,10 +28,18 @@ def _pixels(problem: Problem, image: Index, keypoint: Index) -> Array:
 def found_camera(problem: Problem, focal: Array, radial: Array, camera_id: int) -> pycolmap.Camera:
     """COLMAP's RADIAL with the focal length and distortion found, the median over its images; principal point in the middle.
 
+    Where intrinsics were given, and are to be refined: the given camera with the focal length found.
+
     `focal` (cameras,) and `radial` (cameras, 2) are those of a reconstruction in normalised units.
     """
     camera = problem.observations.cameras[camera_id]
     mine = np.flatnonzero(problem.camera_ids == camera_id)
+    if problem.observations.intrinsics == "refine":
+        params = np.array(camera.params)
+        params[camera.focal_length_idxs()] *= float(np.median(focal[mine]))
+        return pycolmap.Camera(
+            camera_id=camera_id, model=camera.model, width=camera.width, height=camera.height, params=params.tolist()
+        )
     scale = problem.observations.image_unit[problem.images[mine], 0]
     k1, k2 = np.median(radial[mine], axis=0)
     return pycolmap.Camera(
@@ -59,7 +67,7 @@ def with_cameras(
     rays = _rays(_pixels(problem, o.image, o.keypoint), id_of[o.image], by_id)
     seen = np.isfinite(rays).all(axis=1)
     observations = replace(
-        o, images=tuple(images), cameras=by_id, intrinsics="known" if o.intrinsics == "unknown" else o.intrinsics,
+        o, images=tuple(images), cameras=by_id, intrinsics="known",
         image=o.image[seen], landmark_id=o.landmark_id[seen], keypoint=o.keypoint[seen], normalised=rays[seen],
         image_unit=unit, undistortable=o.undistortable + int(np.count_nonzero(~seen)),
         colour=None if o.colour is None else o.colour[seen],

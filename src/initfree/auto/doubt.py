@@ -1,17 +1,18 @@
 """Are the given intrinsics right? A true reconstruction loses almost nothing by being calibrated.
 
 Projective cameras fit the images whatever the intrinsics; Euclidean ones with given intrinsics fit them as well only if
-these are right. Where they fit much worse they are refined, and where that does not help, the problem is solved again as if
-nothing were known about them.
+these are right. Where they fit much worse they are refined, and dropped only if that fails.
 """
 
+import time
 from dataclasses import replace
 
 import numpy as np
 
+from initfree.auto.calibration import with_recalibrated
 from initfree.auto.guesses import continued_guess, guessed_start
+from initfree.auto.intrinsics import refine_intrinsics
 from initfree.auto.ranking import best_attempt
-from initfree.auto.settled import refined
 from initfree.auto.start import Attempt, run_start
 from initfree.certificate import judge
 from initfree.certificate.baseline import baselines
@@ -24,7 +25,7 @@ from initfree.observations import scaled_keypoints
 from initfree.pipeline import OnProgress, on_pairs
 from initfree.problem import Problem
 from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection
-from initfree.result import Result
+from initfree.result import Result, StageReport
 
 SUSPICIOUS = 1.5
 """Euclidean over projective robust cost: 0.98-1.2 for true reconstructions, 3.4 for intrinsics known to be wrong"""
@@ -38,25 +39,35 @@ _GUESSES = 2
 
 
 def doubt_intrinsics(result: Result, config: SolveConfig, on_progress: OnProgress | None = None) -> Result:
-    """The result as it is where its intrinsics fit; else that with free ones, if it fits much better; the doubt in words."""
-    if not result.problem.calibrated or result.certificate.evidence.median_pixels < CLOSE:
+    """The result as it is where its intrinsics fit; else that with refined or free ones, if it fits much better; the doubt
+    in words."""
+    accepted = result.certificate.accepted
+    if not result.problem.calibrated or (accepted and result.certificate.evidence.median_pixels < CLOSE):
         return result
     ratio = euclidean_to_projective(result)
     if ratio < SUSPICIOUS:
         return result
     doubt = f"the given intrinsics look wrong: with them, the images fit {ratio:.1f} times worse than without any"
-    better = refined(result)
-    if better is not None:
-        return replace(better, notes=(*better.notes[:-1], f"{doubt}; {better.notes[-1]}"))
-    free = _solve_free(result, config, on_progress)
-    if free is None and not (result.certificate.accepted or result.certificate.doubtful):
+    better = _refined(result) or _solved_freely(result, config, on_progress)
+    if better is None and not (accepted or result.certificate.doubtful):
         # A wrong optimum fits badly too, with the right intrinsics.
         return result
-    if free is not None:
-        doubt += "; solved with focal lengths and distortion free, principal points in the middle of the images"
-        result = free
-    certificate = judge(replace(result.certificate.evidence, intrinsics_doubt=doubt))
-    return replace(result, certificate=certificate, notes=(*result.notes, doubt))
+    if better is None:
+        better = replace(result, certificate=judge(replace(result.certificate.evidence, intrinsics_doubt=doubt)))
+    return replace(better, notes=(doubt, *better.notes))
+
+
+def _refined(result: Result) -> Result | None:
+    """The reconstruction with its intrinsics refined from where they are, if it is certified and fits much better."""
+    began = time.perf_counter()
+    found = refine_intrinsics(result.problem, result.reconstruction)
+    if found is None:
+        return None
+    if SUSPICIOUS * robust_cost(found.problem, found.reconstruction) > robust_cost(result.problem, result.reconstruction):
+        return None
+    report = StageReport("intrinsics", time.perf_counter() - began, mean_residual=found.error, residual_unit="pixels")
+    refined = with_recalibrated(result, found, report)
+    return refined if refined.certificate.accepted or refined.certificate.doubtful else None
 
 
 def euclidean_to_projective(result: Result) -> float:
@@ -82,23 +93,30 @@ def without_intrinsics(problem: Problem) -> Problem:
     return replace(problem, observations=observations, m=normalised[row], unit=unit[image])
 
 
-def _solve_free(result: Result, config: SolveConfig, on_progress: OnProgress | None) -> Result | None:
-    """A reconstruction with free intrinsics that fits much better, certified if the other is; None where there is none."""
-    problem = without_intrinsics(result.problem)
+def _solved_freely(result: Result, config: SolveConfig, on_progress: OnProgress | None) -> Result | None:
+    """A reconstruction from the start with focal lengths and distortion free, certified if the other is, that fits much
+    better: first with the given principal points and distortion, then with none of what was given."""
     given = robust_cost(result.problem, result.reconstruction)
+    refinable = replace(result.problem, observations=replace(result.problem.observations, intrinsics="refine"))
+    for problem in (refinable, without_intrinsics(result.problem)):
+        attempts = _guessed_attempts(problem, config, on_progress)
+        if not attempts:
+            continue
+        best = best_attempt(problem, attempts)
+        if SUSPICIOUS * best.cost <= given and (best.certificate.accepted or not result.certificate.accepted):
+            return best.result(problem, [*result.starts, *(a.report() for a in attempts)])
+    return None
+
+
+def _guessed_attempts(problem: Problem, config: SolveConfig, on_progress: OnProgress | None) -> list[Attempt]:
+    """From guessed focal lengths, and on from there unless that is certified."""
     attempts: list[Attempt] = []
     moving = baselines(problem)
     start = guessed_start(problem, config, on_pairs(on_progress))
-    while start is not None:
+    while start is not None and len(attempts) < _GUESSES:
         outcome = run_start(problem, start, moving, on_progress)
         if not isinstance(outcome, Attempt):
             break
         attempts.append(outcome)
-        finished = len(attempts) == _GUESSES or best_attempt(problem, attempts).certificate.accepted
-        start = None if finished else continued_guess(config, outcome.P)
-    if not attempts:
-        return None
-    best = best_attempt(problem, attempts)
-    if SUSPICIOUS * best.cost > given or (result.certificate.accepted and not best.certificate.accepted):
-        return None
-    return best.result(problem, [*result.starts, *(a.report() for a in attempts)])
+        start = None if outcome.certificate.accepted else continued_guess(config, outcome.P)
+    return attempts

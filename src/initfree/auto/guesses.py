@@ -23,13 +23,19 @@ def guessed_start(problem: Problem, config: SolveConfig, on_pair: OnPair | None 
     focal = guess_focals(problem, config.seed, on_pair)
     if focal is None:
         return None
-    pairs = two_view_geometries_of(with_focals(problem, focal), config.seed, on_pair=on_pair)
-    rotations = relative_rotations(pairs)
+    return start_with_focals(_NAME, problem, config, focal, on_pair)
+
+
+def start_with_focals(
+    name: str, problem: Problem, config: SolveConfig, focal: Array, on_pair: OnPair | None = None
+) -> Start | None:
+    """pOSE with the pairs' rotations under these focal lengths, whose cameras are metric as they are."""
+    rotations = relative_rotations(two_view_geometries_of(with_focals(problem, focal), config.seed, on_pair=on_pair))
     if rotations is None:
         return None
     # The rotations hold the cameras: neither a projective refinement nor an upgrade would bring them closer to metric ones.
     held = replace(config, formulation="pose-rot", refine=False, upgrade="none")
-    return Start(_NAME, held, rotations=rotations, focal=focal)
+    return Start(name, held, rotations=rotations, focal=focal)
 
 
 def continued_guess(config: SolveConfig, P: Array) -> Start:

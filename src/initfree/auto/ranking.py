@@ -6,17 +6,18 @@ from initfree.auto.start import Attempt
 from initfree.certificate import judge
 from initfree.certificate.closeness import closeness
 from initfree.problem import Problem
+from initfree.reconstruction import Reconstruction
 
-SAME_OPTIMUM = 1e-4
+SAME_COST = 1e-4
 """Relative difference of costs up to which two starts have found the same optimum; with a pixel² for as many observations
 as its inverse, below which costs are rounding."""
-SAME_OPTIMUM_FREE = 1e-3
-"""The same where intrinsics are unknown: distortion that little depends on moves for long after the cameras stand still."""
-
-NEARLY_SAME_COST = 0.02
+SAME_COST_FREE = 1e-3
+"""The same where intrinsics are free: distortion that little depends on moves for long after the cameras stand still."""
+NEAR_COST = 0.02
+"""Where the cameras are the same, costs may differ by more: by where wrong matches came to lie."""
 SAME_DEGREES, SAME_CAMERAS = 5.0, 95.0
-"""Two starts with costs within 2% have found the same cameras where the AUC@5 of one against the other is above 95 percent:
-a quarter of a degree in the mean, over all pairs."""
+"""Cameras are the same where the AUC@5 of one start against the other is above 95 percent: a quarter of a degree in the mean,
+over all pairs."""
 
 
 def settled(problem: Problem, attempts: list[Attempt]) -> Attempt:
@@ -32,42 +33,33 @@ def best_attempt(problem: Problem, attempts: list[Attempt]) -> Attempt:
 
     A certified reconstruction in another optimum is not the best that the observations allow: it is as wrong as any other.
     """
-    least = min(attempt.cost for attempt in attempts)
-    near = [attempt for attempt in attempts if attempt.cost <= least + _tolerance(problem, least)]
+    best = min(attempts, key=lambda attempt: attempt.cost)
+    near = [attempt for attempt in attempts if same_optimum(problem, attempt, best)]
     return min(near, key=lambda a: (not a.certificate.accepted, not a.certificate.doubtful, a.cost))
 
 
 def found_twice(problem: Problem, attempts: list[Attempt]) -> bool:
-    """Whether the best two attempts ended in the same optimum: what the certificate says of it will not change."""
+    """Whether the best attempt's optimum was found by another: what the certificate says of it will not change."""
     return confirmed(problem, min(attempts, key=lambda attempt: attempt.cost), attempts)
 
 
-def confirmed(problem: Problem, attempt: Attempt, attempts: list[Attempt], cameras: bool = False) -> bool:
-    """Whether another attempt ended in the same optimum, and none in a better one.
-
-    With `cameras`, in the same cameras: costs also differ by where wrong matches have come to lie, which nobody asks about.
-    """
-    tolerance = _tolerance(problem, attempt.cost)
-    found = False
-    for other in attempts:
-        if other is attempt:
-            continue
-        more = other.cost - attempt.cost
-        same = abs(more) <= tolerance or (cameras and _same_cameras(attempt, other))
-        if not same and more < 0.0:
-            return False
-        found |= same
-    return found
+def confirmed(problem: Problem, attempt: Attempt, attempts: list[Attempt]) -> bool:
+    """Whether another attempt ended in the same optimum, and none in a better one."""
+    others = [other for other in attempts if other is not attempt]
+    same = [same_optimum(problem, attempt, other) for other in others]
+    better = [other.cost < attempt.cost and not alike for other, alike in zip(others, same, strict=True)]
+    return any(same) and not any(better)
 
 
-def _same_cameras(one: Attempt, other: Attempt) -> bool:
-    if abs(other.cost - one.cost) > NEARLY_SAME_COST * one.cost:
-        return False
-    a, b = one.reconstruction, other.reconstruction
+def same_optimum(problem: Problem, a: Attempt, b: Attempt) -> bool:
+    """Whether two attempts have the same cost, or the same cameras at nearly the same cost."""
+    least, most = sorted((a.cost, b.cost))
+    rounding = SAME_COST * problem.tracks.observations
+    if most - least <= (SAME_COST if problem.calibrated else SAME_COST_FREE) * (least + rounding):
+        return True
+    return most - least <= NEAR_COST * (least + rounding) and same_cameras(a.reconstruction, b.reconstruction)
+
+
+def same_cameras(a: Reconstruction, b: Reconstruction) -> bool:
+    """Whether the cameras are at the same places and turned the same way, up to a similarity of the world."""
     return min(closeness(a.R, a.centres, b.R, b.centres, SAME_DEGREES)) > SAME_CAMERAS
-
-
-def _tolerance(problem: Problem, cost: float) -> float:
-    """Difference of costs up to which two optima are the same."""
-    same = SAME_OPTIMUM if problem.calibrated else SAME_OPTIMUM_FREE
-    return same * (cost + SAME_OPTIMUM * problem.tracks.observations)

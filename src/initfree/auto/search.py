@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from initfree.auto.guesses import continued_guess, guessed_start
+from initfree.auto.guesses import continued_guess, guessed_start, start_with_focals
 from initfree.auto.start import Attempt, Deferred, Outcome, Start
 from initfree.camera_graph import without_diagonal
 from initfree.certificate.baseline import Baselines, baselines
@@ -39,6 +39,9 @@ SHORT = 100
 COARSE = 1e-4
 """tolerance of a start's projective refinement where intrinsics are known: the Euclidean adjustment takes over, and most of
 what a finer one finds are cameras that no lens could make"""
+MANY_OBSERVATIONS = 60_000
+"""from so many on, two-view geometries take less time than a projective refinement"""
+VOTED = "vote with rotations"
 CONTINUED_ALPHA = 0.002
 """weight of the regulariser where a start goes on from another: the optimum of the surrogate itself may not be a
 reconstruction"""
@@ -109,6 +112,16 @@ class Search:
         return None if restricted(self.problem, keep) is None else keep
 
 
+def given_intrinsics(search: Search) -> list[Start]:
+    """Intrinsics that are a guess: taken at their word until the adjustment, which frees them."""
+    if search.problem.observations.intrinsics != "refine":
+        return []
+    focal = np.ones(search.problem.tracks.cameras)
+    on_pair = on_pairs(search.on_progress)
+    start = start_with_focals("given intrinsics", search.problem, search.short, focal, on_pair)
+    return [] if start is None else [start]
+
+
 def guessed(search: Search) -> list[Start]:
     """Unknown intrinsics: focal lengths guessed from pairs, and what calibrated images allow from there."""
     if search.problem.calibrated:
@@ -119,7 +132,16 @@ def guessed(search: Search) -> list[Start]:
 
 def guessed_continued(search: Search) -> list[Start]:
     """On from there without the rotations."""
-    return [continued_guess(search.short, attempt.P) for attempt in search.attempts]
+    return [continued_guess(search.short, attempt.P) for attempt in search.attempts[-1:]]
+
+
+def rotations_first(search: Search) -> list[Start]:
+    """`voted_with_rotations` before all else, where pairs cost nothing or a start without them costs much."""
+    t = search.problem.tracks
+    verified = search.problem.observations.pairs is not None
+    as_configured = search.config.formulation == "pose" and search.config.init == "spectral"
+    wanted = as_configured and (verified or t.observations >= MANY_OBSERVATIONS)
+    return voted_with_rotations(search) if wanted and not search.moving.reasons else []
 
 
 def configured(search: Search) -> list[Start]:
@@ -133,10 +155,10 @@ def voted_with_rotations(search: Search) -> list[Start]:
     No projective refinement: where few tracks join two parts, it bends them against each other.
     """
     rotations = None if search.voted is None else search.holding
-    if rotations is None:
+    if rotations is None or any(outcome.start.name == VOTED for outcome in search.outcomes):
         return []
     config = replace(search.short, formulation="pose-rot", refine=False)
-    return [Start("vote with rotations", config, search.voted, rotations)]
+    return [Start(VOTED, config, search.voted, rotations)]
 
 
 def voted(search: Search) -> list[Start]:
@@ -144,7 +166,7 @@ def voted(search: Search) -> list[Start]:
     if search.voted is None:
         return []
     starts = []
-    before = next((a for a in search.attempts if a.start.name == "vote with rotations"), None)
+    before = next((a for a in search.attempts if a.start.name == VOTED), None)
     if search.holding is not None:
         config = replace(search.short, formulation="pose-rot")
         starts.append(Start("vote with rotations, refined", config, search.voted, search.holding))
@@ -181,8 +203,10 @@ def random(search: Search) -> list[Start]:
 
 
 ROUNDS: tuple[Callable[[Search], list[Start]], ...] = (
+    given_intrinsics,
     guessed,
     guessed_continued,
+    rotations_first,
     configured,
     voted_with_rotations,
     voted,

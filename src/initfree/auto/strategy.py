@@ -8,12 +8,12 @@ resected, and starts are ranked by the robust Euclidean cost of ALL observations
 from dataclasses import replace
 from threading import Event
 
+from initfree.auto.calibration import recalibrate
 from initfree.auto.completion import complete
 from initfree.auto.confused import only_doubled, without_confused_tracks
 from initfree.auto.doubt import doubt_intrinsics
 from initfree.auto.ranking import found_twice, settled
 from initfree.auto.search import ROUNDS, Search
-from initfree.auto.settled import refined, settle_intrinsics
 from initfree.auto.start import Start, run_start
 from initfree.config import SolveConfig
 from initfree.errors import InputError
@@ -52,21 +52,21 @@ def solve_auto(
     if result is None:
         result = settled(problem, search.attempts).result(problem, [attempt.report() for attempt in search.attempts])
         result = doubt_intrinsics(result, config, on_progress)
-    result = settle_intrinsics(complete(result))
+    result = complete(result)
+    if result.certificate.accepted or not result.problem.calibrated:
+        result = recalibrate(result)
     result = replace(result, config=config, start_config=result.config, stages=(*search.reports, *result.stages))
     return _undone(result, config, truth, on_progress) if only_doubled(result.certificate) else result
 
 
 def _with_other_intrinsics(search: Search) -> Result | None:
-    """The first start with its intrinsics refined, if that is accepted, where they are a guess or it is only doubtful.
-
-    Cheaper than the next start, which would end as bent.
-    """
+    """The first start with its intrinsics freed, where it is only doubtful and that settles it: cheaper than the next start,
+    which would end as bent."""
     problem, attempt = search.problem, search.attempts[0]
-    guess = problem.observations.intrinsics == "refine"
-    if not problem.calibrated or not (guess or attempt.certificate.doubtful):
+    if not (problem.calibrated and attempt.certificate.doubtful):
         return None
-    return refined(attempt.result(problem, [attempt.report()]))
+    freed = recalibrate(attempt.result(problem, [attempt.report()]))
+    return freed if freed.accepted else None
 
 
 def _undone(result: Result, config: SolveConfig, truth: Reconstruction | None, on_progress: OnProgress | None) -> Result:

@@ -50,8 +50,9 @@ def guess_focals(problem: Problem, seed: int, on_pair: OnPair | None = None) -> 
     pairs = _fundamental_matrices(problem, seed, on_pair)
     if pairs is None:
         return None
+    typical = 1.0 if problem.observations.intrinsics == "refine" else TYPICAL_FOCAL
     everywhere = np.broadcast_to(_FOCALS, (len(pairs.F), len(_FOCALS)))
-    shared = _best(pairs.weight, _cost(pairs.F, everywhere, everywhere), TYPICAL_FOCAL)
+    shared = _best(pairs.weight, _cost(pairs.F, everywhere, everywhere), typical)
     ids, group = np.unique(problem.camera_ids, return_inverse=True)
     focal = np.full(len(ids), shared)
     for _ in range(_ROUNDS):

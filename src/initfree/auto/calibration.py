@@ -1,0 +1,60 @@
+"""The end of a reconstruction: its intrinsics as the images have them, whatever was given."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from initfree.auto.intrinsics import Recalibrated, free_where_it_pays, refine_intrinsics
+from initfree.auto.simplest_camera import simplest_cameras
+from initfree.certificate import certify, judge
+from initfree.problem import Problem
+from initfree.recalibration import found_camera, with_cameras
+from initfree.reconstruction import Reconstruction
+from initfree.result import Result, StageReport
+
+
+def recalibrate(result: Result) -> Result:
+    """Known intrinsics are freed where that explains the images significantly better, guesses are refined, and unknown ones
+    become the simplest camera that explains the images; the verdict is that on what comes out."""
+    began = time.perf_counter()
+    found = recalibrated_problem(result.problem, result.reconstruction)
+    if found is None:
+        return result
+    report = StageReport("intrinsics", time.perf_counter() - began, mean_residual=found.error, residual_unit="pixels")
+    return with_recalibrated(result, found, report)
+
+
+def recalibrated_problem(problem: Problem, reconstruction: Reconstruction) -> Recalibrated | None:
+    """The problem with cameras as the images have them; None where they stay as they are."""
+    kind = problem.observations.intrinsics
+    if kind == "known":
+        return free_where_it_pays(problem, reconstruction)
+    if kind == "unknown":
+        return simplest_cameras(problem, reconstruction)
+    cameras = {
+        int(k): found_camera(problem, reconstruction.focal, reconstruction.radial, int(k))
+        for k in np.unique(problem.camera_ids)
+    }
+    begun = with_cameras(problem, cameras)
+    if begun is None:
+        return None
+    part, left = begun
+    flat = replace(reconstruction, focal=np.ones_like(reconstruction.focal), radial=np.zeros_like(reconstruction.radial))
+    found = refine_intrinsics(part, flat.subset(slice(None), left))
+    return None if found is None else replace(found, landmarks=left[found.landmarks])
+
+
+def with_recalibrated(result: Result, found: Recalibrated, report: StageReport) -> Result:
+    """The result with other cameras, certified anew; how it was come by stays as it was."""
+    before = result.certificate.evidence
+    evidence = replace(
+        certify(found.problem, found.reconstruction).evidence,
+        focal_rise=before.focal_rise,
+        confirmed=before.confirmed,
+        left_out=before.left_out,
+        left_out_because=before.left_out_because,
+        taken_back=before.taken_back,
+    )
+    part = result.subset(found.problem, slice(None), found.landmarks, found.reconstruction)
+    return replace(part, certificate=judge(evidence), stages=(*result.stages, report), notes=(*result.notes, found.note))

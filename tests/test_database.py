@@ -18,7 +18,6 @@ from initfree.io import database
 from initfree.io.load import load_observations
 from initfree.io.matches import tracks_from_matches
 from initfree.problem import build_problem
-from initfree.two_view import given as given_pairs
 from initfree.two_view.geometry import two_view_geometries
 from initfree.two_view.given import two_view_geometries_of
 
@@ -223,7 +222,7 @@ def angle(a, b):
 
 def test_relative_poses_of_the_database_are_used_and_not_estimated(db, scene, monkeypatch):
     problem = initfree.load(db)
-    monkeypatch.setattr(geometry.pycolmap, "estimate_essential_matrix", lambda *_: pytest.fail("estimated again"))
+    monkeypatch.setattr(pycolmap, "estimate_essential_matrix", lambda *_: pytest.fail("estimated again"))
     found = two_view_geometries_of(problem, 0)
     assert len(found) >= problem.tracks.cameras
     for pair in found:

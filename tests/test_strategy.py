@@ -352,7 +352,11 @@ def test_work_in_order_ends_when_nobody_waits():
 
 def planted(attempt, k: int, cost: float, verdict: str):
     certificate = replace(attempt.certificate, accepted=verdict == "accepted", doubtful=verdict == "doubtful")
-    return replace(attempt, start=replace(attempt.start, name=str(k)), cost=cost, certificate=certificate)
+    # Another optimum has other cameras.
+    turn = Rotation.from_rotvec(np.random.default_rng(0).normal(scale=0.1 * (cost - 90.0), size=(16, 3))).as_matrix()
+    cameras = replace(attempt.reconstruction, R=turn @ attempt.reconstruction.R)
+    start = replace(attempt.start, name=str(k))
+    return replace(attempt, start=start, cost=cost, certificate=certificate, reconstruction=cameras)
 
 
 @pytest.mark.parametrize(

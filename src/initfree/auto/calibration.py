@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from initfree.auto.intrinsics import Recalibrated, free_where_it_pays, refine_intrinsics
+from initfree.auto.intrinsics import Recalibrated, free_where_it_pays, note, refine_intrinsics
 from initfree.auto.simplest_camera import simplest_cameras
 from initfree.certificate import certify, judge
 from initfree.problem import Problem
@@ -42,12 +42,23 @@ def recalibrated_problem(problem: Problem, reconstruction: Reconstruction) -> Re
     part, left = begun
     flat = replace(reconstruction, focal=np.ones_like(reconstruction.focal), radial=np.zeros_like(reconstruction.radial))
     found = refine_intrinsics(part, flat.subset(slice(None), left))
-    return None if found is None else replace(found, landmarks=left[found.landmarks])
+    if found is None:
+        return None
+    return replace(found, landmarks=left[found.landmarks], note=note(found.problem, "refined", problem))
 
 
 def with_recalibrated(result: Result, found: Recalibrated, report: StageReport) -> Result:
-    """The result with other cameras, certified anew; how it was come by stays as it was."""
+    """The result with other cameras, certified anew; how it was come by stays as it was.
+
+    What the images do not tell of free intrinsics they do not tell of the cameras that were found for them: a rejected
+    reconstruction stays rejected.
+    """
+    part = result.subset(found.problem, slice(None), found.landmarks, found.reconstruction)
+    part = replace(part, stages=(*result.stages, report), notes=(*result.notes, found.note))
     before = result.certificate.evidence
+    free = not result.problem.calibrated
+    if free and not (result.certificate.accepted or result.certificate.doubtful):
+        return part
     evidence = replace(
         certify(found.problem, found.reconstruction).evidence,
         focal_rise=before.focal_rise,
@@ -56,5 +67,6 @@ def with_recalibrated(result: Result, found: Recalibrated, report: StageReport) 
         left_out_because=before.left_out_because,
         taken_back=before.taken_back,
     )
-    part = result.subset(found.problem, slice(None), found.landmarks, found.reconstruction)
-    return replace(part, certificate=judge(evidence), stages=(*result.stages, report), notes=(*result.notes, found.note))
+    if free:
+        evidence = replace(evidence, baselines=before.baselines)
+    return replace(part, certificate=judge(evidence))

@@ -266,16 +266,20 @@ def recalibrated(
         xyz[~held] = anew[~held]
     reconstruction = replace(reconstruction, R=view.R, t=view.t, focal=flat, radial=straight, xyz=xyz)
     error = float(np.mean(np.sqrt(stage.squared_residuals[stage.used > 0.0])))
-    before = [problem.observations.cameras[int(k)].mean_focal_length() for k in problem.camera_ids]
-    return Recalibrated(part, reconstruction, left, error, _note(view.lenses, word, before if word == "refined" else None))
+    told = note(part, word, problem if word == "refined" else None)
+    return Recalibrated(part, reconstruction, left, error, told)
 
 
-def _note(lenses: Lenses, word: str, before: list[float] | None) -> str:
-    focal = np.array([camera.mean_focal_length() for camera in lenses.cameras])
-    length = f"{focal[0]:.1f} px" if len(focal) == 1 else f"{focal.min():.1f} to {focal.max():.1f} px"
+def note(problem: Problem, word: str, given: Problem | None = None) -> str:
+    """What the cameras of the problem are now, and how far those that were given are off."""
+    cameras = [problem.observations.cameras[int(k)] for k in problem.camera_ids]
+    focal = np.array([camera.mean_focal_length() for camera in cameras])
+    distinct = len({tuple(camera.params) for camera in cameras})
+    length = f"{focal[0]:.1f} px" if distinct == 1 else f"{focal.min():.1f} to {focal.max():.1f} px"
     change = ""
-    if before is not None:
-        change = f"; the given ones are {np.median(np.array(before) / focal[lenses.lens]) - 1.0:+.1%} off"
-    who = "one camera" if len(focal) == 1 else f"{len(focal)} cameras"
-    models = ", ".join(sorted({camera.model_name for camera in lenses.cameras}))
+    if given is not None:
+        before = [given.observations.cameras[int(k)].mean_focal_length() for k in given.camera_ids]
+        change = f"; the given ones are {np.median(np.array(before) / focal) - 1.0:+.1%} off"
+    who = "one camera" if distinct == 1 else f"{distinct} cameras"
+    models = ", ".join(sorted({camera.model_name for camera in cameras}))
     return f"intrinsics {word}: {who} ({models}), focal length {length}{change}"

@@ -10,8 +10,8 @@ from synthetic import Scene
 from test_unknown_intrinsics import street
 
 import initfree
+from initfree.auto.calibration import recalibrate
 from initfree.auto.intrinsics import Recalibrated, free_where_it_pays, refine_intrinsics
-from initfree.auto.settled import settle_intrinsics
 from initfree.euclidean import adjust
 from initfree.evaluation import evaluate_models
 from initfree.io.colmap import reconstruction_of
@@ -178,4 +178,4 @@ def test_a_right_result_stays_as_it_is(scene):
     result = initfree.solve(initfree.load(to_reconstruction(scene, "RADIAL")))
     assert result.accepted
     assert result.notes == ()
-    assert settle_intrinsics(result) is result
+    assert recalibrate(result) is result

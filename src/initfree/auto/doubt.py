@@ -34,6 +34,8 @@ CLOSE = 0.5
 _FIT = 0.1
 """pixels: errors that are nothing to either"""
 _STEPS = 30
+_AS_WELL = 1.05
+"""ratio of robust costs up to which one reconstruction fits as well as another"""
 _GUESSES = 2
 """starts with free intrinsics: from guessed focal lengths, and on from there"""
 
@@ -48,13 +50,36 @@ def doubt_intrinsics(result: Result, config: SolveConfig, on_progress: OnProgres
     if ratio < SUSPICIOUS:
         return result
     doubt = f"the given intrinsics look wrong: with them, the images fit {ratio:.1f} times worse than without any"
-    better = _refined(result) or _solved_freely(result, config, on_progress)
+    better = _better(result, config, on_progress)
     if better is None and not (accepted or result.certificate.doubtful):
         # A wrong optimum fits badly too, with the right intrinsics.
         return result
     if better is None:
         better = replace(result, certificate=judge(replace(result.certificate.evidence, intrinsics_doubt=doubt)))
     return replace(better, notes=(doubt, *better.notes))
+
+
+def _better(result: Result, config: SolveConfig, on_progress: OnProgress | None) -> Result | None:
+    """With refined intrinsics, or with none of what was given.
+
+    Images that do not tell where the principal point is leave it where it was given, and turn the cameras with it: where it
+    had to move, that in the middle of the images is believed if it fits as well.
+    """
+    refined = _refined(result)
+    if refined is not None and not _moved_principal_points(result, refined):
+        return refined
+    freely = _solved_freely(result, config, on_progress)
+    if refined is None or freely is None:
+        return refined or freely
+    costs = (robust_cost(one.problem, one.reconstruction) for one in (refined, freely))
+    limit, cost = next(costs), next(costs)
+    return freely if freely.certificate.accepted and cost <= _AS_WELL * limit else refined
+
+
+def _moved_principal_points(before: Result, after: Result) -> bool:
+    cameras = before.problem.observations.cameras, after.problem.observations.cameras
+    places = [[(c[k].principal_point_x, c[k].principal_point_y) for k in sorted(cameras[0])] for c in cameras]
+    return places[0] != places[1]
 
 
 def _refined(result: Result) -> Result | None:

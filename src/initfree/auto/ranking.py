@@ -16,14 +16,14 @@ SAME_COST_FREE = 1e-3
 NEAR_COST = 0.02
 """Where the cameras are the same, costs may differ by more: by where wrong matches came to lie."""
 SAME_DEGREES, SAME_CAMERAS = 5.0, 95.0
-"""Cameras are the same where the AUC@5 of one start against the other is above 95 percent: a quarter of a degree in the mean,
-over all pairs."""
+"""Cameras are the same where the AUC@5 of one start against the other is above 95 percent: a quarter of a degree in the
+mean, over all pairs."""
 
 
 def settled(problem: Problem, attempts: list[Attempt]) -> Attempt:
     """The best attempt, its doubts settled where another one found the same."""
     best = best_attempt(problem, attempts)
-    if best.certificate.doubtful and confirmed(problem, best, attempts, cameras=True):
+    if best.certificate.doubtful and confirmed(problem, best, attempts):
         return replace(best, certificate=judge(replace(best.certificate.evidence, confirmed=True)))
     return best
 

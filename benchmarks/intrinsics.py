@@ -1,6 +1,6 @@
 """Intrinsics that are wrong, guessed or unknown: what the last stage of a solve makes of them.
 
-Every problem is solved from nothing with the intrinsics as given, by `auto`, which ends with `settle_intrinsics`. AUC@5 of
+Every problem is solved from nothing with the intrinsics as given, by `auto`, which ends with `recalibrate`. AUC@5 of
 rotations and translations in percent; error is the mean over observations that fit, in pixels.
 
 INITFREE_DATA=... OPENBLAS_NUM_THREADS=1 python benchmarks/intrinsics.py

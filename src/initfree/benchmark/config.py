@@ -98,8 +98,9 @@ class SweepConfig:
     upgrades: Annotated[tuple[Upgrade, ...], Field(min_length=1)] = UPGRADES
     adjust: bool = False
     """One more row a run: the calibrated upgrade after Euclidean bundle adjustment."""
-    rotations: tuple[Literal["truth", "estimated"], ...] = ("truth",)
-    """Where the relative rotations of formulations that use them come from."""
+    rotations: tuple[Literal["truth", "estimated", "truth-as-estimated"], ...] = ("truth",)
+    """Where the relative rotations of formulations that use them come from. truth: all covisible pairs; estimated: pairs of
+    neighbours with enough matches; truth-as-estimated: the true rotations of these very pairs, with their weights."""
     intrinsics: Annotated[tuple[Protocol, ...], Field(min_length=1)] = ("rays",)
     """What is known of the cameras of generated sets. On BAL it is always "paper": the file's intrinsics, for
     formulations that use rotations, and rescaled pixels."""

@@ -18,7 +18,7 @@ from initfree.pipeline import PROJECTIVE, State, adjust_euclidean, run_stages, u
 from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
 from initfree.result import StageReport
-from initfree.two_view.rotations import rotations_for
+from initfree.two_view.rotations import rotations_for, truth_in_place_of
 from initfree.upgrade import Projective, Upgraded
 from initfree.upgrade.selected import CANDIDATES, better
 
@@ -40,7 +40,8 @@ def settings(job: Job) -> SolveConfig:
     """The solver's configuration of a job of the paper's pipeline."""
     assert job.solver is not None
     init = "spectral" if job.init == TRUTH else job.init
-    given: dict[str, Any] = vars(job.solver) | {"loss": job.loss, "rotations": job.rotations or "estimated"}
+    rotations = "truth" if job.rotations == "truth" else "estimated"
+    given: dict[str, Any] = vars(job.solver) | {"loss": job.loss, "rotations": rotations}
     return SolveConfig(formulation=job.formulation, init=init, seed=job.data.seed, **given)
 
 
@@ -127,8 +128,11 @@ def labelled(problem: Problem, reconstruction: Reconstruction) -> Reconstruction
 
 
 def _rotations(job: Job, config: SolveConfig, data: Data, place: Place) -> tuple[RelativeRotations, float]:
-    if job.rotations == "estimated":
-        return _estimated(job.data, config, place)
+    if job.rotations != "truth":
+        rotations, seconds = _estimated(job.data, config, place)
+        if job.rotations == "truth-as-estimated":
+            rotations = truth_in_place_of(rotations, data.problem, data.truth)
+        return rotations, seconds
     began = time.perf_counter()
     return rotations_for(data.problem, config, data.truth), time.perf_counter() - began
 

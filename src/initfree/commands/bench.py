@@ -22,7 +22,7 @@ def run(
     """Run a sweep, or what is missing of it: stop it at any time and start it again.
 
     Args:
-        config: smoke, paper, thin, init-study, attribution, bal, or a TOML file like theirs.
+        config: A preset (smoke, paper, paper-quick, protocol, degraded, solvers, attribution, bal ...) or a TOML file.
         output: Directory of the sweep; rows that are there are not run again.
         scheduler: Address of a Dask scheduler (tcp://...); by default a local cluster is started.
         workers: Processes of the local cluster; by default one a core.

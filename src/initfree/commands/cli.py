@@ -28,6 +28,7 @@ BENCH = {
     "run": ("initfree.commands.bench:run", "run a sweep, or what is missing of it"),
     "status": ("initfree.commands.bench:status", "say how far a sweep is"),
     "report": ("initfree.commands.report:report", "write the report on a sweep: a page, tables"),
+    "reproduction": ("initfree.commands.report:reproduction", "write what of the paper sweeps reproduce"),
     "export": ("initfree.commands.bench:export", "write a sweep's rows and summary for other programs"),
 }
 """the commands of `initfree bench`"""

@@ -1,4 +1,4 @@
-"""`initfree bench report`: a sweep as a page to read."""
+"""`initfree bench report`: a sweep as a page to read; `initfree bench reproduction`: what of the paper sweeps reproduce."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from initfree.commands.options import OptionalOutput
+from initfree.commands.options import OptionalOutput, Output
 
 
 def report(
@@ -29,4 +29,24 @@ def report(
         page = write_report(directory, output, markdown)
     written = f"written: {page}, tables in {page.parent / 'tables'}" + (f", summary in {markdown}" if markdown else "")
     Console(highlight=False, markup=False).print(written, soft_wrap=True)
+    return 0
+
+
+def reproduction(
+    directories: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="DIR ...")],
+    /,
+    output: Output,
+) -> int:
+    """Write what of the paper is reproduced, claim by claim, from one or more sweeps.
+
+    Args:
+        directories: Outputs of `initfree bench run`, finished or not: of paper, solvers, protocol, bal.
+        output: Markdown file whose section is written anew, such as docs/reproduction.md; a plot is put beside it.
+    """
+    from initfree.benchmark.report.reproduction import write_reproduction
+
+    console = Console(highlight=False, markup=False, stderr=True)
+    with console.status("reading rows, asking the paper's claims"):
+        write_reproduction(list(directories), output)
+    Console(highlight=False, markup=False).print(f"written: {output}", soft_wrap=True)
     return 0

@@ -1,6 +1,9 @@
 """Relative rotations between cameras, for formulations that use them: from the truth, or from two-view geometry."""
 
+from dataclasses import replace
+
 import numpy as np
+from scipy.sparse import tril
 
 from initfree.config import SolveConfig
 from initfree.errors import InputError
@@ -8,14 +11,8 @@ from initfree.formulations import make
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
-from initfree.two_view.geometry import (
-    MIN_INLIERS,
-    OnPair,
-    TwoView,
-    neighbour_pairs,
-    relative_rotations,
-    two_view_geometries,
-)
+from initfree.tracks import Array
+from initfree.two_view.geometry import MIN_INLIERS, OnPair, TwoView, relative_rotations, two_view_geometries
 
 
 def rotations_for(
@@ -46,34 +43,35 @@ def check_rotations(problem: Problem, config: SolveConfig, truth: Reconstruction
 
 
 def rotations_from_truth(problem: Problem, truth: Reconstruction) -> RelativeRotations:
-    """R_k R_l' of the truth for the pairs whose rotations would be estimated, weighted by the landmarks they share.
+    """R_k R_l' of the truth for all covisible pairs, weighted by the landmarks they share."""
+    R = _true_rotations(problem, truth)
+    shared = tril(problem.tracks.covisible, -1, format="coo")
+    k, l = (np.asarray(end, dtype=np.int64) for end in shared.coords)
+    return RelativeRotations(np.stack([k, l], axis=1), R[k] @ R[l].transpose(0, 2, 1), shared.data.astype(float))
 
-    The same pairs, so that what true rotations are worth against estimated ones can be told. Images that share too little
-    with all others for an estimate are left out of it here too.
-    """
+
+def truth_in_place_of(estimated: RelativeRotations, problem: Problem, truth: Reconstruction) -> RelativeRotations:
+    """The true rotations of the pairs, with the weights, of estimated ones: what the estimates cost is the difference."""
+    R = _true_rotations(problem, truth)
+    k, l = estimated.pairs.T
+    return replace(estimated, R=R[k] @ R[l].transpose(0, 2, 1))
+
+
+def _true_rotations(problem: Problem, truth: Reconstruction) -> Array:
+    """Of the problem's images."""
     index = {name: k for k, name in enumerate(truth.names)}
     missing = [name for name in problem.names if name not in index]
     if missing:
         raise InputError(f"the truth has no pose for image {missing[0]!r}; rotations from the truth need all of them")
-    R = truth.R[[index[name] for name in problem.names]]
-    pairs = np.array(neighbour_pairs(problem.tracks, MIN_INLIERS), dtype=np.int64).reshape(-1, 2)
-    if not len(pairs):
-        raise _no_pairs(problem)
-    k, l = pairs.T
-    shared = np.asarray(problem.tracks.covisible[k, l], dtype=np.float64).reshape(-1)
-    return RelativeRotations(pairs, R[k] @ R[l].transpose(0, 2, 1), shared)
+    return truth.R[[index[name] for name in problem.names]]
 
 
 def rotations_of(problem: Problem, pairs: list[TwoView]) -> RelativeRotations:
     """The rotations of the pairs, or why there are none."""
     rotations = relative_rotations(pairs)
     if rotations is None:
-        raise _no_pairs(problem)
+        raise InputError(
+            f"{problem.observations.source}: no image pair has {MIN_INLIERS} matches that agree with one essential matrix; "
+            "rotations cannot be estimated, choose another formulation"
+        )
     return rotations
-
-
-def _no_pairs(problem: Problem) -> InputError:
-    return InputError(
-        f"{problem.observations.source}: no image pair has {MIN_INLIERS} matches that agree with one essential matrix; "
-        "rotations cannot be estimated, choose another formulation"
-    )

@@ -51,7 +51,7 @@ class Check:
         if not self.intervals:
             return self.answer.figure
         listed = ", ".join(
-            f"{name} {value:.3g} [{low:.3g}, {high:.3g}]"
+            f"{name} {value:.3g}" + (f" [{low:.3g}, {high:.3g}]" if high > low else "")
             for name, value in self.answer.values.items()
             if name in self.intervals
             for low, high in (self.intervals[name],)

@@ -14,12 +14,20 @@ from initfree.benchmark.report.figures import failure_figure
 from initfree.benchmark.report.names import display
 from initfree.benchmark.report.overview import Card, cards
 from initfree.benchmark.report.set_figure import SetPicture, sets_figure
+from initfree.benchmark.report.solver_figure import solver_figure
 from initfree.benchmark.report.sweep import Sweep
 from initfree.benchmark.report.table import Table
 from initfree.benchmark.report.tables import appendix_tables, full_tables, method_tables, summary_tables
 from initfree.benchmark.report.tables.bal import bal_pipeline, bal_summary_table, bal_table
-from initfree.benchmark.report.tables.bal_pairs import bal_pairs_table, find_pairs
+from initfree.benchmark.report.tables.bal_pairs import bal_pairs_table, controlled_pairs, find_pairs
 from initfree.benchmark.report.tables.gap import gap_table
+from initfree.benchmark.report.tables.protocol import nullity_table, sound_sets_table, stopping_table
+from initfree.benchmark.report.tables.solvers import descents, solvers_table
+
+_PAIRS = (
+    "Each row varies one factor and keeps the rest. Left: costs of both runs; red: failed, green: recovered. Right: "
+    "reconstructions in colour over the truth in grey; rotation and translation AUC@20."
+)
 
 
 @dataclass(frozen=True)
@@ -106,12 +114,34 @@ def _early(sweep: Sweep) -> list[Section]:
         for u in ("linear1997", "selected")
     ]
     selected = [t for name, t in extra.items() if "selected" in name]
+    solved = descents(sweep)
+    kept = {str(job) for job in rows["job"].unique() if sweep.reconstruction(str(job)) is not None}
     return [
         Section(
             "attribution",
             "Why runs fail",
             "Which stage the failures of the paper's pipeline are due to.",
             attribution_tables(rows),
+        ),
+        Section(
+            "protocol",
+            "Convergence and degenerate sets",
+            "Whether the stages converged, and where the paper's linear upgrade cannot tell the metric frame.",
+            [stopping_table(rows), nullity_table(rows), sound_sets_table(rows)],
+        ),
+        Section(
+            "solvers",
+            "Linear solvers",
+            "The paper's power series beside exact steps and conjugate gradients.",
+            [solvers_table(solved)],
+            [
+                Figure(
+                    "solvers",
+                    "Time to the optimum by linear solver",
+                    "Percent of runs whose stage 1 is within 1% (solid) or 0.01% (dotted) of the best cost of its problem.",
+                    solver_figure(solved),
+                )
+            ],
         ),
         Section(
             "formulations",
@@ -140,6 +170,17 @@ def _early(sweep: Sweep) -> list[Section]:
             "The same projective solutions before and after each upgrade; what predicts failure.",
             [main["upgrade"], gap_table(rows)],
             failures,
+        ),
+        Section(
+            "pairs",
+            "One factor decides",
+            "Pairs of runs on the paper's sets that differ in the initialisation, the loss or the density alone.",
+            [],
+            [
+                Figure(
+                    "pairs", "Pairs of runs that one factor decides", _PAIRS, bal_figure(controlled_pairs(rows, kept), sweep)
+                )
+            ],
         ),
         Section("selected", "Selected upgrade", "The summary again, after the selected upgrade.", selected),
         Section(

@@ -42,9 +42,9 @@ _DISPLAY = FORMULATIONS | METHODS | {
     "none": "None",
     "cauchy": "Cauchy",
     "cauchy-consistent": "Cauchy, consistent",
+    "exact": "Exact",
     "power": "Power series",
     "pcg": "Conjugate gradients",
-    "exact": "Exact",
     "before": "Before upgrade",
     "linear1997": "Linear (1997, the paper's)",
     "refined1997": "Linear (1997), refined",
@@ -56,6 +56,7 @@ _DISPLAY = FORMULATIONS | METHODS | {
     "adjusted": "Euclidean adjustment",
     "truth": "Truth",
     "estimated": "Estimated",
+    "truth-as-estimated": "Truth, of the estimated pairs",
     "all": "All",
     "mean change": "Mean change",
 }  # fmt: skip

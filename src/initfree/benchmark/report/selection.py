@@ -9,6 +9,8 @@ from initfree.benchmark.report.names import AUCS, PAPER_INITS, PAPER_SETS, PAPER
 CONDITION = ("noise", "outliers", "merged", "k1")
 BAL_FAMILIES = "ladybug|trafalgar|dubrovnik|venice|final"
 CASE = ("set", "seed", "min_obs", "formulation", "init", "loss", "rotations", *CONDITION)
+_CELL = ("set", "min_obs", "formulation", "rotations", "init", "loss", "upgrade", "method", *CONDITION)
+"""a cell of a set's table: what differs in it is the seed"""
 PAPER_ALPHA, PAPER_BETA = 0.05, 1.0
 
 
@@ -70,21 +72,27 @@ def whole_methods(rows: pd.DataFrame, *, min_obs: int = 3) -> pd.DataFrame:
 
 
 def average(rows: pd.DataFrame, by: str, metrics: Iterable[str], order: bool = True) -> pd.DataFrame:
-    """Mean of each metric a group, every set with the same weight, however many runs it has.
+    """Mean of each metric a group: over seeds, then over the cells of a set's table, then over sets.
 
-    A run that gave no reconstruction has AUC 0, landmarks of none are left out.
+    Every set has the same weight, and in it every formulation, start and loss, however many seeds ran. A run that gave no
+    reconstruction has AUC 0, landmarks of none are left out.
     """
     metrics = list(metrics)
     scored = rows.assign(**{m: rows[m].fillna(0.0) for m in metrics if m in AUCS})
-    keys = [by] if by == "set" else [by, "set"]
-    means = scored.groupby(keys, sort=False)[metrics].mean().groupby(by, sort=False).mean()
+    for keys in (_CELL, ("set",), ()):
+        groups = list(dict.fromkeys([by, *(key for key in keys if key in rows)]))
+        scored = scored.groupby(groups, sort=False, dropna=False)[metrics].mean().reset_index()
+    means = scored.set_index(by)
     means = means.loc[in_order(means.index)] if order else means
     return means.reset_index()
 
 
 def failure_rate(rows: pd.DataFrame) -> float:
-    """Percent of rows that failed by the paper's definition, every set with the same weight."""
-    return 100.0 * float(rows["failed"].astype(float).groupby(rows["set"]).mean().mean()) if len(rows) else float("nan")
+    """Percent of rows that failed by the paper's definition, weighted as in `average`."""
+    if rows.empty:
+        return float("nan")
+    failed = rows.assign(failed=rows["failed"].astype(float), all="all")
+    return 100.0 * float(average(failed, "all", ["failed"])["failed"].iloc[0])
 
 
 def about(rows: pd.DataFrame) -> str:

@@ -34,18 +34,23 @@ class Sweep:
     directory: Path
     rows: pd.DataFrame
     info: dict[str, Any]
+    more: tuple[Path, ...] = ()
+    """directories of further sweeps, whose rows are here too"""
 
     def history(self, job: str) -> dict[str, list[dict[str, float]]]:
         """Cost and seconds of every iteration by stage; empty where none was kept."""
-        path = self.directory / "histories" / f"{job}.json.gz"
-        if not path.exists():
+        path = self._file("histories", f"{job}.json.gz")
+        if path is None:
             return {}
         with gzip.open(path, "rt", encoding="utf-8") as file:
             return json.load(file)
 
+    def _file(self, *parts: str) -> Path | None:
+        places = (place.joinpath(*parts) for place in (self.directory, *self.more))
+        return next((path for path in places if path.exists()), None)
+
     def reconstruction(self, job: str) -> Path | None:
-        path = self.directory / "reconstructions" / f"{job}.npz"
-        return path if path.exists() else None
+        return self._file("reconstructions", f"{job}.npz")
 
     def sets(self) -> list[Path]:
         """Pictures of the sets that rows are about."""

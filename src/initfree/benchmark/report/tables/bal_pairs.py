@@ -1,4 +1,4 @@
-"""Runs on BAL that differ in one factor and end in opposite outcomes: found, not picked."""
+"""Runs that differ in one factor and end in opposite outcomes, on BAL and on the paper's sets: found, not picked."""
 
 from collections.abc import Set
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from initfree.benchmark.report.names import display
-from initfree.benchmark.report.selection import CASE, CONDITION
+from initfree.benchmark.report.selection import CASE, CONDITION, pipeline
 from initfree.benchmark.report.table import Column, Table, columns
 from initfree.benchmark.report.tables.bal import bal_pipeline, bal_rows
 
@@ -43,6 +43,14 @@ class Pair:
         """trafalgar-21, pOSE, no loss, min. obs. 3: unit circle fails, normal recovers."""
         failed, recovered = self.values
         return f"{display(self.failed['set'])}, {self.fixed}: {failed} fails, {recovered} recovers"
+
+
+def controlled_pairs(rows: pd.DataFrame, kept: Set[str] = frozenset()) -> list[Pair]:
+    """The same on the paper's sets: its figures of what initialisation, loss and density do."""
+    stages = pipeline(rows, min_obs=None)
+    names = [name for name in FACTORS if name != "method"]
+    found = [_clearest(name, stages, stages, [c for c in CASE if c != name], kept) for name in names]
+    return [pair for pair in found if pair is not None]
 
 
 def find_pairs(rows: pd.DataFrame, kept: Set[str] = frozenset()) -> list[Pair]:

@@ -20,6 +20,7 @@ ROOMS = (
     ("formulations", "parallel", "refinement"),
     ("euclidean", "upgrade", "varpro"),
     ("certificate", "two_view"),
+    ("camera_reports",),
     ("result",),
     ("io", "pipeline"),
     ("auto",),

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from initfree.camera_reports import CameraReport, camera_reports
 from initfree.certificate import Certificate
 from initfree.certificate.closer import agreed_system
 from initfree.certificate.uncertainty import Uncertainty
@@ -113,6 +114,11 @@ class Result:
         if closer is not None:
             return closer.uncertainty
         return agreed_system(self.problem, self.reconstruction).uncertainty()
+
+    @property
+    def cameras(self) -> tuple[CameraReport, ...]:
+        """Error, wrong detections and uncertainty of every camera."""
+        return camera_reports(self.problem, self.reconstruction, self.uncertainty)
 
     def stage(self, name: str) -> StageReport:
         """The report of a stage by name."""

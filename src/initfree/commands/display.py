@@ -4,8 +4,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from initfree.camera_reports import CameraReport
 from initfree.evaluation import THRESHOLDS, Metrics
 from initfree.result import Result
+
+FEW = 5
+"""of many, how many are named"""
+ALL_SHOWN = 40
+"""images up to which each has its line"""
 
 
 def print_result(console: Console, result: Result, seconds: float) -> None:
@@ -20,6 +26,9 @@ def print_result(console: Console, result: Result, seconds: float) -> None:
             f" (tracks shorter than {problem.min_obs}, wrong matches, images that do not agree{pieces})",
             soft_wrap=True,
         )
+        if dropped.images:
+            more = "" if len(dropped.images) <= FEW else f" and {len(dropped.images) - FEW} more"
+            console.print(f"images left out: {', '.join(dropped.images[:FEW])}{more}", soft_wrap=True)
     if dropped.repeated_observations or dropped.undistortable_observations:
         console.print(
             f"not usable: {dropped.repeated_observations} repeated observations of a landmark in an image, "
@@ -61,9 +70,28 @@ def print_result(console: Console, result: Result, seconds: float) -> None:
         f"centre {np.median(u.centre):.2g} of the scene's extent (worst {u.centre.max():.2g})",
         soft_wrap=True,
     )
+    print_cameras(console, result.cameras)
     for note in result.notes:
         console.print(f"note: {note}", soft_wrap=True)
     print_verdict(console, result, seconds)
+
+
+def print_cameras(console: Console, cameras: tuple[CameraReport, ...]) -> None:
+    """A line for each camera of an array; of many images, those with the largest share of wrong detections."""
+    shown = cameras
+    if len(cameras) > ALL_SHOWN:
+        console.print(f"worst {FEW} of {len(cameras)} images:")
+        shown = sorted(cameras, key=lambda one: (-one.wrong_share, -np.nan_to_num(one.mean_pixels, nan=np.inf)))[:FEW]
+    table = Table(box=None, pad_edge=False)
+    table.add_column("camera", overflow="fold")
+    found = any(one.focal_share is not None for one in shown)
+    for column in ("detections", "wrong", "mean error", "rotation", "centre", *(["focal length"] if found else [])):
+        table.add_column(column, justify="right", no_wrap=True)
+    for one in shown:
+        place = [f"± {one.rotation_degrees:.2g}°", f"± {one.centre_share_of_extent:.2g}"]
+        focal = [] if one.focal_share is None else [f"± {one.focal_share:.2g}"]
+        table.add_row(one.name, str(one.detections), str(one.wrong), f"{one.mean_pixels:.3f} px", *place, *focal)
+    console.print(table)
 
 
 def print_verdict(console: Console, result: Result, seconds: float) -> None:

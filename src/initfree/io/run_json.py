@@ -54,6 +54,7 @@ def describe(result: "Result") -> dict[str, Any]:
         "positive_depths": result.reconstruction.positive_depths(problem.tracks),
         "certificate": result.certificate.to_dict(),
         "uncertainty": _uncertainty(result),
+        "cameras": {report.name: asdict(report) for report in result.cameras},
         "notes": list(result.notes),
         "truth": None,
         "metrics": None,

@@ -1,0 +1,90 @@
+"""How good is each camera: its error, its wrong detections, how certain its place is.
+
+Judged is all that the input says of a camera, not only what it was solved with: with the final cameras, a landmark that the
+solve left out is triangulated robustly, and a detection that lies far from the landmark its other cameras agree on is wrong
+(a reflection, a swapped light, a camera out of step). A landmark of two detections that disagree tells of neither which is
+wrong, and counts for none.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from initfree.certificate.uncertainty import Uncertainty
+from initfree.euclidean.residuals import INLIER_PIXELS, residuals
+from initfree.euclidean.triangulation import triangulate
+from initfree.problem import Problem
+from initfree.reconstruction import Reconstruction
+from initfree.tracks import Tracks
+
+LEAST = 3
+"""detections of a landmark that can tell which of them is wrong"""
+
+
+@dataclass(frozen=True)
+class CameraReport:
+    """Figures of one solved camera."""
+
+    name: str
+    detections: int
+    """of landmarks with at least three"""
+    wrong: int
+    """those more than 4 px off, or behind the camera"""
+    mean_pixels: float
+    """mean error of the others"""
+    rotation_degrees: float
+    """one standard deviation, as the next two"""
+    centre_share_of_extent: float
+    focal_share: float | None
+    """None where intrinsics are taken as known"""
+
+    @property
+    def wrong_share(self) -> float:
+        return self.wrong / max(self.detections, 1)
+
+
+def camera_reports(problem: Problem, reconstruction: Reconstruction, uncertainty: Uncertainty) -> tuple[CameraReport, ...]:
+    """Of every solved camera, in their order."""
+    judged, found = all_detections(problem, reconstruction)
+    cam, cameras = judged.tracks.cam, judged.tracks.cameras
+    r = residuals(judged, found)
+    fits = r.within(INLIER_PIXELS)
+    detections, right = np.bincount(cam, minlength=cameras), np.bincount(cam[fits], minlength=cameras)
+    error = np.bincount(cam[fits], weights=r.error[fits], minlength=cameras)
+    return tuple(
+        CameraReport(
+            name,
+            int(detections[k]),
+            int(detections[k] - right[k]),
+            float(error[k] / right[k]) if right[k] else float("nan"),
+            float(uncertainty.rotation[k]),
+            float(uncertainty.centre[k]),
+            None if problem.calibrated else float(uncertainty.focal[k]),
+        )
+        for k, name in enumerate(problem.names)
+    )
+
+
+def all_detections(problem: Problem, reconstruction: Reconstruction) -> tuple[Problem, Reconstruction]:
+    """The problem with every detection of its cameras, and the reconstruction with a place for each landmark of theirs."""
+    o = problem.observations
+    camera = np.full(len(o.images), -1)
+    camera[problem.images] = np.arange(len(problem.images))
+    rows = np.flatnonzero(camera[o.image] >= 0)
+    _, landmark, count = np.unique(o.landmark_id[rows], return_inverse=True, return_counts=True)
+    rows = rows[count[landmark] >= LEAST]
+    ids, landmark, count = np.unique(o.landmark_id[rows], return_inverse=True, return_counts=True)
+    rows = rows[np.lexsort((camera[o.image[rows]], landmark))]
+    tracks = Tracks(camera[o.image[rows]], np.concatenate([[0], np.cumsum(count)]).astype(np.int64), len(problem.images))
+    m, unit = np.ascontiguousarray(o.normalised[rows]), np.ascontiguousarray(o.image_unit[o.image[rows]])
+    everything = replace(problem, tracks=tracks, m=m, unit=unit, landmark_ids=ids, keypoint=o.keypoint[rows])
+    xyz = np.full((len(ids), 3), np.nan)
+    _, mine, theirs = np.intersect1d(ids, problem.landmark_ids, assume_unique=True, return_indices=True)
+    xyz[mine] = reconstruction.xyz[theirs]
+    new = np.flatnonzero(np.isnan(xyz).any(axis=1))
+    if len(new):
+        part = np.isin(tracks.landmark, new)
+        ptr = np.concatenate([[0], np.cumsum(count[new])]).astype(np.int64)
+        some = Tracks(np.ascontiguousarray(tracks.cam[part]), ptr, tracks.cameras)
+        xyz[new] = triangulate(some, m[part], unit[part], *reconstruction.cameras)[0]
+    return everything, replace(reconstruction, xyz=xyz, ids=ids)

@@ -104,7 +104,7 @@ def test_description_says_everything(written):
     assert figures["covisibility"]["connected_components"] == 1
     assert figures["degraded"]["wrong_observations"] == dataset.wrong.sum()
     assert 0 < figures["parallax"]["median"] < 180
-    for picture in ("covisibility.png", "overview.png"):
+    for picture in ("covisibility.png", "overview.png", "gallery.png"):
         assert (folder / picture).read_bytes().startswith(b"\x89PNG")
 
 

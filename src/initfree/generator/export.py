@@ -33,7 +33,7 @@ def write(
     noisy/0       where degradation was asked for: degraded observations, initial poses and landmarks
     database.db   keypoints and verified matches of the (degraded) observations
     dataset.json  every parameter, the seed, versions, statistics
-    covisibility.png, overview.png; with `render` also images/ and depth/
+    covisibility.png, overview.png, gallery.png; with `render` also images/ and depth/
     """
     if render and dataset.surface is None:
         raise InputError(f"{dataset.config.name} is an existing COLMAP model: there is no surface to render")
@@ -58,10 +58,11 @@ def write(
         (staging / "dataset.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
         if figures:
             progress("figures")
-            from initfree.generator.figures import covisibility, overview
+            from initfree.generator.figures import covisibility, gallery, overview
 
             covisibility(dataset, staging / "covisibility.png")
             overview(dataset, staging / "overview.png")
+            gallery(dataset, staging / "gallery.png")
         if database:
             progress("database: matches, verified by COLMAP")
             from initfree.generator.database import write_database

@@ -8,6 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from initfree.generator.dataset import Dataset
+from initfree.generator.render import render
+from initfree.generator.visibility import RayCaster
 
 # No timestamps or versions in the files: the same dataset gives the same bytes.
 _METADATA = {"Software": None}
@@ -93,4 +95,43 @@ def overview(dataset: Dataset, path: Path) -> None:
         f"{dataset.config.name} (seed {dataset.seed}): {len(centres)} cameras, {len(landmarks)} landmarks, "
         f"{len(dataset.observations)} observations"
     )
+    figure.savefig(path, metadata=_METADATA)
+
+
+def gallery(dataset: Dataset, path: Path) -> None:
+    """What the generator makes of a scene, as the paper's overview shows it, for the first image.
+
+    The image, its observations (blue) over the projected landmarks (red), its depth, the covisibility matrix, and landmarks
+    with cameras. Data without a surface, as existing models, has neither image nor depth.
+    """
+    camera = dataset.cameras[dataset.camera_of_image[0]]
+    figure = Figure(figsize=(17, 3.4), dpi=110, layout="constrained")
+    shown, overlay, deep, shared, scene = figure.subplots(1, 5, width_ratios=[1.3, 1.3, 1.3, 1, 1.1])
+    if dataset.surface is not None:
+        picture = render(dataset.surface, RayCaster(dataset.surface), camera, dataset.poses, 0)
+        shown.imshow(picture.image)
+        overlay.imshow(picture.image, alpha=0.45)
+        deep.imshow(np.where(picture.depth > 0, picture.depth, np.nan), cmap="viridis_r")
+    here = dataset.noisy.image == 0
+    seen = dataset.landmarks[dataset.noisy.landmark[here]]
+    in_camera = (seen - dataset.poses.centres[0]) @ dataset.poses.rotations[0].T
+    projected = camera.img_from_cam(in_camera)
+    overlay.scatter(*projected.T, s=9, c="#d62728", lw=0)
+    overlay.scatter(*dataset.noisy.pixel[here].T, s=14, facecolors="none", edgecolors="#1f5fd0", lw=0.6)
+    images = len(dataset.names)
+    counts = dataset.observations.covisibility(images, len(dataset.landmarks)).toarray().astype(float)
+    np.fill_diagonal(counts, np.nan)
+    shared.imshow(counts, cmap="cool")
+    some = np.random.default_rng(0).permutation(len(dataset.landmarks))[:8000]
+    scene.scatter(*dataset.landmarks[some][:, :2].T, s=0.6, c="#8a94a3", lw=0)
+    scene.scatter(*dataset.poses.centres[:, :2].T, s=12, c="#d62728", lw=0)
+    scene.set_aspect("equal", adjustable="datalim")
+    titles = ("image", "observations (blue), landmarks (red)", "depth", "covisibility", "landmarks and cameras")
+    for axes, title in zip((shown, overlay, deep, shared, scene), titles, strict=True):
+        axes.set_title(title, fontsize=9)
+        axes.set_xticks([])
+        axes.set_yticks([])
+    for axes in (shown, overlay, deep):
+        axes.set(xlim=(0, camera.width), ylim=(camera.height, 0))
+        axes.set_aspect("equal")
     figure.savefig(path, metadata=_METADATA)

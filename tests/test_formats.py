@@ -154,12 +154,13 @@ def test_every_format_gives_the_rays_of_the_scene(tmp_path, scene, name):
     assert sorted(np.diff(problem.tracks.ptr)) == sorted(np.diff(scene.tracks.ptr))
     ours = problem.m * problem.unit
     theirs = scene.m * FOCAL
+    _, number = np.unique([problem.observations.images[k].image_id for k in problem.images], return_inverse=True)
     key = [
         np.lexsort((xy[:, 1].round(6), xy[:, 0].round(6), cam))
-        for xy, cam in ((ours, problem.tracks.cam), (theirs, scene.tracks.cam))
+        for xy, cam in ((ours, number[problem.tracks.cam]), (theirs, scene.tracks.cam))
     ]
     assert np.allclose(ours[key[0]], theirs[key[1]], atol=1e-9)
-    assert np.array_equal(problem.tracks.cam[key[0]], scene.tracks.cam[key[1]])
+    assert np.array_equal(number[problem.tracks.cam][key[0]], scene.tracks.cam[key[1]])
 
 
 @pytest.mark.parametrize("name", sorted(WITH_POSES))
@@ -294,3 +295,17 @@ def test_every_format_tells_what_it_looks_like():
 def test_real_recordings(path, cameras, observations):
     tracks = initfree.load(DATA / "arrays" / path).tracks
     assert (tracks.cameras, tracks.observations) == (cameras, observations)
+
+
+def test_the_order_of_the_cameras_of_an_array_does_not_matter(tmp_path, scene):
+    """Same detections, cameras listed the other way round: same problem to the last digit, numbered as they are listed."""
+    path, other = multicamselfcal(tmp_path / "a", scene), multicamselfcal(tmp_path / "b", scene)
+    for name, rows in (("points.dat", 3), ("IdMat.dat", 1), ("Res.dat", 1)):
+        lines = (other / name).read_text().splitlines()
+        groups = [lines[k : k + rows] for k in range(0, len(lines), rows)]
+        (other / name).write_text("".join(f"{line}\n" for group in groups[::-1] for line in group))
+    one, two = (initfree.load(p, intrinsics="unknown") for p in (path, other))
+    assert np.array_equal(one.m, two.m)
+    assert np.array_equal(one.tracks.cam, two.tracks.cam)
+    ids = [[p.observations.images[k].image_id for k in p.images] for p in (one, two)]
+    assert ids[0] == [scene.tracks.cameras + 1 - k for k in ids[1]]

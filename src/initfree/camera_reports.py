@@ -44,13 +44,14 @@ class CameraReport:
 
 
 def camera_reports(problem: Problem, reconstruction: Reconstruction, uncertainty: Uncertainty) -> tuple[CameraReport, ...]:
-    """Of every solved camera, in their order."""
+    """Of every solved camera, in the order of the input."""
     judged, found = all_detections(problem, reconstruction)
     cam, cameras = judged.tracks.cam, judged.tracks.cameras
     r = residuals(judged, found)
     fits = r.within(INLIER_PIXELS)
     detections, right = np.bincount(cam, minlength=cameras), np.bincount(cam[fits], minlength=cameras)
     error = np.bincount(cam[fits], weights=r.error[fits], minlength=cameras)
+    ids = [problem.observations.images[k].image_id for k in problem.images]
     return tuple(
         CameraReport(
             name,
@@ -61,7 +62,7 @@ def camera_reports(problem: Problem, reconstruction: Reconstruction, uncertainty
             float(uncertainty.centre[k]),
             None if problem.calibrated else float(uncertainty.focal[k]),
         )
-        for k, name in enumerate(problem.names)
+        for _, k, name in sorted(zip(ids, range(cameras), problem.names, strict=True))
     )
 
 

@@ -57,6 +57,8 @@ class Observations:
     """(observations, 3) of their landmarks, where the input has colours"""
     pairs: VerifiedPairs | None = None
     """image pairs that the input has verified already"""
+    moments: dict[int, tuple[str, str]] | None = None
+    """of arrays of cameras, by landmark id: its frame and its point, as the input calls them"""
 
     @property
     def calibrated(self) -> bool:

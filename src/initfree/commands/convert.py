@@ -6,6 +6,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from initfree.io.alignment import Alignment
 from initfree.io.convert import convert as convert_files
 
 
@@ -13,6 +14,7 @@ def convert(
     input: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="IN")],
     output: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="OUT")],
     /,
+    alignment: tyro.conf.OmitArgPrefixes[Alignment],
     to: str | None = None,
 ) -> int:
     """Convert a reconstruction, or its observations.
@@ -20,11 +22,14 @@ def convert(
     Nothing is solved: cameras need poses in IN (a COLMAP model, such as `initfree solve` writes, BAL, Bundler, NVM, a
     calibrated caliscope folder); a table of observations (.csv) can be made of everything.
 
+    The observations tell neither scale nor axes; measured things do. A place is the name of an image (its camera), the id of
+    a point, or for arrays FRAME/POINT, FRAME/ (all points of a frame) and /POINT (a point in all frames).
+
     Args:
         input: What `initfree formats` lists.
         output: File or directory to write; its name tells the format unless --to does.
         to: colmap, ply, nerfstudio, json, caliscope, anipose, multicamselfcal, dlt or table.
     """
-    name = convert_files(input, output, to)
+    name = convert_files(input, output, to, alignment)
     Console(highlight=False, markup=False).print(f"written: {output} ({name})", soft_wrap=True)
     return 0

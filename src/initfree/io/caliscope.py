@@ -8,8 +8,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from initfree.errors import InputError
-from initfree.io.columns import combined, find, labels, numbers, optional, read_columns
-from initfree.io.rows import observations_of_rows, opencv_camera, unknown_camera
+from initfree.io.columns import combined, find, labels, moments_of, numbers, optional, read_columns
+from initfree.io.rows import observations_of_array, opencv_camera, unknown_camera
 from initfree.observations import Intrinsics, Observations
 from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array
@@ -45,8 +45,16 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Obser
     cameras = [_camera(path / _TOML, names[k], table[names[k]], calibrated) for k in used]
     kind = intrinsics or ("known" if calibrated else "unknown")
     landmark = combined(*(labels(part)[1] for part in parts))
-    return observations_of_rows(
-        str(path), [f"cam_{names[k]}" for k in used], cameras, number[image[rows]], landmark[rows], xy[rows], kind
+    moments = moments_of(landmark, parts[0], *parts[:0:-1])
+    return observations_of_array(
+        str(path),
+        [f"cam_{names[k]}" for k in used],
+        cameras,
+        number[image[rows]],
+        landmark[rows],
+        xy[rows],
+        kind,
+        moments,
     )
 
 

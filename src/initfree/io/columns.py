@@ -95,3 +95,15 @@ def combined(*columns: Index) -> Index:
     """Numbers from 1 for the distinct combinations of columns."""
     _, number = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     return number.reshape(-1).astype(np.int64) + 1
+
+
+def moments_of(landmark: Index, frame: Sequence[Any] | None, *point: Sequence[Any]) -> dict[int, tuple[str, str]]:
+    """By number of `combined`: frame and point as text; a point of several columns is joined with dots."""
+    _, first = np.unique(landmark, return_index=True)
+    return {
+        int(landmark[n]): (
+            "" if frame is None else str(frame[n]).strip(),
+            ".".join(str(part[n]).strip() for part in point),
+        )
+        for n in first.tolist()
+    }

@@ -10,6 +10,7 @@ import pycolmap
 
 from initfree.errors import InputError
 from initfree.io import bal, camera_files, colmap
+from initfree.io.alignment import Alignment, align, read_moments
 from initfree.io.formats import Asked, format_of
 from initfree.io.quiet import quiet
 from initfree.io.staged import staged_directory
@@ -62,12 +63,17 @@ TABLE = "table"
 """of observations: needs no poses"""
 
 
-def convert(source: Path, output: Path, to: str | None = None) -> str:
-    """Write what is at `source` to `output`, and say as what: `to`, or what the output's name means."""
+def convert(source: Path, output: Path, to: str | None = None, alignment: Alignment | None = None) -> str:
+    """Write what is at `source` to `output`, and say as what: `to`, or what the output's name means.
+
+    The world is as in the source, or `alignment`'s.
+    """
     name = to or _meant(output)
     if output.resolve() == source.resolve():
         raise InputError(f"output {output} is the input; expected another path")
     if name == TABLE:
+        if alignment is not None and alignment.asked:
+            raise InputError("a table of observations has no scale and no axes; expected cameras to be written")
         observations = format_of(source).read(source, Asked("unknown"))
         _whole(output, lambda path: _write_table(observations, path))
         return TABLE
@@ -75,6 +81,8 @@ def convert(source: Path, output: Path, to: str | None = None) -> str:
     if target is None:
         raise InputError(f"--to is {name!r}; expected one of {', '.join([one.name for one in TARGETS] + [TABLE])}")
     model = model_of(source)
+    if alignment is not None:
+        align(model, alignment, read_moments(source))
     if target.folder:
         with staged_directory(output) as staging:
             target.write(model, staging)

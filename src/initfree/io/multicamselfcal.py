@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from initfree.errors import InputError
-from initfree.io.rows import observations_of_rows, opencv_camera, unknown_camera
+from initfree.io.rows import observations_of_array, opencv_camera, unknown_camera
 from initfree.observations import Intrinsics, Observations
 from initfree.tracks import Array
 
@@ -49,7 +49,8 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Obser
         opencv_camera(str(rad[k]), int(w), int(h), *_read_rad(rad[k])) if given else unknown_camera(w, h)
         for k, (w, h) in enumerate(size)
     ]
-    return observations_of_rows(str(path), _names(path, cameras), models, image, frame + 1, xy, kind)
+    moments = {k: (str(k), "") for k in range(1, frames + 1)}
+    return observations_of_array(str(path), _names(path, cameras), models, image, frame + 1, xy, kind, moments)
 
 
 def _matrix(path: Path) -> Array:

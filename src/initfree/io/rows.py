@@ -1,6 +1,7 @@
 """Observations of formats that list them row by row: image, landmark, x, y."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pycolmap
@@ -39,6 +40,37 @@ def observations_of_rows(
         for k, name in enumerate(names)
     ]
     return observe(source, images, by_id, image, landmark_id, keypoint, intrinsics=intrinsics)
+
+
+def observations_of_array(
+    source: str,
+    names: Sequence[str],
+    cameras: Sequence[pycolmap.Camera],
+    image: Index,
+    landmark_id: Index,
+    xy: Array,
+    intrinsics: Intrinsics,
+    moments: dict[int, tuple[str, str]],
+) -> Observations:
+    """Of fixed cameras, one an image, in an order that only what they saw decides: a solve sums in the order of the
+    cameras, and the same recording with its cameras in another order has to give the same numbers to the last digit.
+
+    Ids of images are those of the given order, from 1.
+    """
+    by_landmark = np.lexsort((xy[:, 1], xy[:, 0], landmark_id))
+
+    def seen(k: int) -> tuple[int, bytes, bytes]:
+        rows = by_landmark[image[by_landmark] == k]
+        return -len(rows), landmark_id[rows].tobytes(), xy[rows].tobytes()
+
+    order = sorted(range(len(names)), key=seen)
+    place = np.empty(len(names), dtype=np.int64)
+    place[order] = np.arange(len(names))
+    found = observations_of_rows(
+        source, [names[k] for k in order], [cameras[k] for k in order], place[image], landmark_id, xy, intrinsics
+    )
+    images = tuple(replace(one, image_id=k + 1) for one, k in zip(found.images, order, strict=True))
+    return replace(found, images=images, moments=moments)
 
 
 def unknown_camera(width: float, height: float) -> pycolmap.Camera:

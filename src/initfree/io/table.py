@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from initfree.errors import InputError
-from initfree.io.columns import combined, find, labels, numbers, optional, read_columns
-from initfree.io.rows import observations_of_rows, unknown_camera
+from initfree.io.columns import combined, find, labels, moments_of, numbers, optional, read_columns
+from initfree.io.rows import observations_of_array, unknown_camera
 from initfree.observations import Intrinsics, Observations
 
 MIN_CONFIDENCE = 0.5
@@ -41,6 +41,7 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Obser
     if frame is None and point is None:
         raise InputError(f"{path} has no column frame or point; its columns are {', '.join(columns)}")
     landmark = combined(*(labels(column)[1] for column in (frame, point) if column is not None))
+    moments = moments_of(landmark, frame, *([] if point is None else [point]))
     xy = np.stack([numbers(path, key, find(path, columns, _KNOWN[key])) for key in ("x", "y")], axis=1)
     if np.isinf(xy).any():
         bad = int(np.flatnonzero(np.isinf(xy).any(axis=1))[0])
@@ -71,4 +72,4 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Obser
         # Cameras of an array mostly are of one kind: the largest span is closest to the size of all.
         size[:] = size.max(axis=0)
     cameras = [unknown_camera(*size[k]) for k in range(len(names))]
-    return observations_of_rows(str(path), names, cameras, image[seen], landmark[seen], xy[seen], "unknown")
+    return observations_of_array(str(path), names, cameras, image[seen], landmark[seen], xy[seen], "unknown", moments)

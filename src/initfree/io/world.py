@@ -22,10 +22,11 @@ def downwards(R: Array) -> Array:
 
 
 def upright(reconstruction: pycolmap.Reconstruction) -> None:
-    """Turn, move and scale the model: y points down as in COLMAP's images, z as the first image looks, and the registered
-    images extend over 10 units around the origin (`Reconstruction.normalize`). The unit stays arbitrary.
+    """Turn, move and scale the model: y points down as in COLMAP's images, z as the first image by name looks, and the
+    registered images extend over 10 units around the origin (`Reconstruction.normalize`). The unit stays arbitrary.
     """
-    poses = [image.cam_from_world() for _, image in sorted(reconstruction.images.items()) if image.has_pose]
+    images = sorted(reconstruction.images.values(), key=lambda image: image.name)
+    poses = [image.cam_from_world() for image in images if image.has_pose]
     if not poses:
         return
     R = np.array([pose.rotation.matrix() for pose in poses])

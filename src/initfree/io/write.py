@@ -1,8 +1,12 @@
-"""What a solve leaves on disk: DIR/sparse/0 (a COLMAP model) and DIR/run.json, whole or not at all."""
+"""What a solve leaves on disk: DIR/sparse/0 (a COLMAP model) and DIR/run.json, whole or not at all.
+
+Of an array of cameras also DIR/landmarks.csv: which point of which frame a landmark is.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from initfree.io.alignment import MOMENTS, write_moments
 from initfree.io.export import export
 from initfree.io.run_json import describe, write_json
 from initfree.io.staged import staged_directory
@@ -23,4 +27,7 @@ def write_into(result: "Result", staging: Path, images: Path | None = None, **re
     sparse.mkdir(parents=True)
     exported = export(result.problem, result.reconstruction, images)
     exported.model.write(str(sparse))
+    moments = result.problem.observations.moments
+    if moments is not None:
+        write_moments(staging / MOMENTS, moments, exported.points.ids.tolist())
     write_json(staging / "run.json", describe(result) | {"model": exported.figures()} | report)

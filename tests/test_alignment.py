@@ -1,0 +1,109 @@
+"""The world from measured things: what was measured comes out, and nothing else changes."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from models import to_reconstruction
+from synthetic import ring
+
+from initfree.commands.cli import main
+from initfree.errors import InputError
+from initfree.io.alignment import Alignment, align
+from initfree.io.convert import convert
+
+FRAMES, LENGTH = 150, 0.4
+
+
+def exit_code(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+@pytest.fixture(scope="module")
+def array(tmp_path_factory):
+    """A table of a wand of two lights, 0.4 long, and three marks on the ground z = -1, solved."""
+    folder = tmp_path_factory.mktemp("wand")
+    rng = np.random.default_rng(3)
+    scene = ring(cameras=6, landmarks=10, shuffle=False)
+    first = rng.uniform(-0.6, 0.6, (FRAMES, 3))
+    along = rng.normal(size=(FRAMES, 3))
+    second = first + LENGTH * along / np.linalg.norm(along, axis=1, keepdims=True)
+    marks = {"north": (0.0, 0.7, -1.0), "south": (0.0, -0.7, -1.0), "east": (0.7, 0.0, -1.0)}
+    X = [(f, name, xyz) for f in range(FRAMES) for name, xyz in (("tip", first[f]), ("tail", second[f]))]
+    X += [(0, name, np.array(xyz)) for name, xyz in marks.items()]
+    with (folder / "wand.csv").open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["camera", "frame", "point", "x", "y", "width", "height"])
+        for k in range(6):
+            for frame, name, xyz in X:
+                x = scene.R[k] @ (xyz - scene.centres[k])
+                u, v = 420.0 * x[:2] / x[2] + (320.0, 240.0) + 0.2 * rng.normal(size=2)
+                writer.writerow([f"cam{k}", frame, name, u, v, 640, 480])
+    assert exit_code("solve", folder / "wand.csv", "--output", folder / "out") == 0
+    return folder, scene
+
+
+def cameras(folder, *arguments):
+    assert exit_code("convert", folder / "out", folder / "cameras.json", *arguments) == 0
+    return json.loads((folder / "cameras.json").read_text())["cameras"]
+
+
+def test_a_wand_gives_the_scale_and_marks_the_ground(array):
+    folder, scene = array
+    with (folder / "out" / "landmarks.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert {row["point"] for row in rows} == {"tip", "tail", "north", "south", "east"}
+    ground = ["--ground", "0/south", "0/east", "0/north"]
+    found = cameras(folder, "--scale", LENGTH, "--scale-points", "/tip", "/tail", *ground, "--origin", "0/south")
+    centres = np.array([found[f"cam{k}"]["centre"] for k in range(6)])
+    # x from south to north, z up: the scene's y and z; y is then against its x.
+    moved = scene.centres - (0.0, -0.7, -1.0)
+    truth = np.column_stack([moved[:, 1], -moved[:, 0], moved[:, 2]])
+    assert np.abs(centres - truth).max() < 0.03
+    # Without an origin it lies on the ground below the cameras.
+    centres = np.array([one["centre"] for one in cameras(folder, *ground).values()])
+    assert np.allclose(centres[:, :2].mean(axis=0), 0.0, atol=1e-9)
+    assert np.ptp(centres[:, 2]) < 0.02 * centres[:, 2].mean()
+
+
+def test_what_is_not_asked_for_stays(array):
+    folder, _ = array
+    before, after = cameras(folder), cameras(folder, "--scale", 2.0, "--scale-points", "cam0", "cam3")
+    a, b = (np.array([found[f"cam{k}"]["centre"] for k in range(6)]) for found in (before, after))
+    assert np.linalg.norm(b[0] - b[3]) == pytest.approx(2.0)
+    assert np.allclose(a / np.linalg.norm(a[0] - a[3]), b / 2.0)
+    assert np.allclose(before["cam1"]["R"], after["cam1"]["R"])
+    upright = cameras(folder, "--up", "0/south", "cam0", "--origin", "cam2")
+    assert np.allclose(upright["cam2"]["centre"], 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        (Alignment(scale=1.0), "belong together"),
+        (Alignment(scale=-1.0, scale_points=("image001.jpg", "image002.jpg")), "--scale is -1"),
+        (Alignment(scale=1.0, scale_points=("image001.jpg", "image001.jpg")), "the same place"),
+        (Alignment(origin="nothing"), "'nothing' is no image"),
+        (Alignment(origin="3/tip"), "landmarks.csv, which lists them, is missing"),
+        (Alignment(ground=("image001.jpg", "image002.jpg")), "at least three"),
+        (
+            Alignment(ground=("image001.jpg", "image002.jpg", "image003.jpg"), up=("image001.jpg", "image002.jpg")),
+            "one of them",
+        ),
+        (Alignment(up=("image002.jpg", "image002.jpg")), "the same place"),
+    ],
+)
+def test_what_cannot_be_is_said(wanted, told):
+    model = to_reconstruction(ring(cameras=4, landmarks=40, min_observations=3), "PINHOLE")
+    with pytest.raises(InputError, match=told):
+        align(model, wanted, {})
+
+
+def test_a_table_has_no_scale(array):
+    folder, _ = array
+    with pytest.raises(InputError, match="no scale"):
+        convert(folder / "out", folder / "table.csv", alignment=Alignment(origin="cam0"))

@@ -79,6 +79,8 @@ DERIVED: dict[str, tuple[str, Callable[[float, float], float]]] = {
     "consensus share of every camera": ("MIN_CONSENSUS_SHARE", _more),
     "weakest joint": ("MIN_JOINT_SHARE", _more),
     "even joints": ("MIN_RELATIVE_JOINT_SHARE", _more),
+    "safe joints": ("SAFE_RELATIVE_JOINT_SHARE", _more),
+    "hinge": ("MIN_HINGE_THICKNESS", _times),
     "determined": ("MIN_EXPECTED_AUC20", lambda present, margin: present + 100.0 * margin),
     "certain cameras": ("MAX_CAMERA_TURN", _times_less),
     NOT_DOUBLED: ("MIN_SHARING", _more),

@@ -69,4 +69,6 @@ def with_recalibrated(result: Result, found: Recalibrated, report: StageReport) 
     )
     if free:
         evidence = replace(evidence, baselines=before.baselines)
+    if before.joint.observations > found.problem.tracks.observations:
+        evidence = replace(evidence, joint=before.joint)  # counted before wrong matches were left out
     return replace(part, certificate=judge(evidence))

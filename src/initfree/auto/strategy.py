@@ -12,16 +12,16 @@ from initfree.auto.calibration import recalibrate
 from initfree.auto.completion import complete
 from initfree.auto.confused import only_doubled, without_confused_tracks
 from initfree.auto.doubt import doubt_intrinsics
-from initfree.auto.ranking import found_twice, settled
-from initfree.auto.search import ROUNDS, Search
-from initfree.auto.start import Start, run_start
+from initfree.auto.ranking import found_twice, same_cameras, settled
+from initfree.auto.search import ROUNDS, Search, configured, outward, voted, voted_with_rotations
+from initfree.auto.start import Attempt, Start, run_start
 from initfree.config import SolveConfig
 from initfree.errors import InputError
 from initfree.parallel import abandonable, in_order
 from initfree.pipeline import OnProgress
 from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
-from initfree.result import Result
+from initfree.result import Result, StartReport
 
 
 def solve_auto(
@@ -70,7 +70,11 @@ def _with_other_intrinsics(search: Search) -> Result | None:
 
 
 def _undone(result: Result, config: SolveConfig, truth: Reconstruction | None, on_progress: OnProgress | None) -> Result:
-    """What is left of a doubled reconstruction's problem without the tracks that doubled it, solved, if that is accepted."""
+    """What is left of a doubled reconstruction's problem without the tracks that doubled it, solved, if that is accepted.
+
+    The tracks that were cut are those that a wrong reconstruction chose: an accepted one is believed only where a start of
+    another kind finds it too.
+    """
     problem = without_confused_tracks(result.problem, result.reconstruction, result.certificate)
     if problem is None:
         return replace(result, notes=(*result.notes, "without the landmarks that both groups see, nothing joins them"))
@@ -79,7 +83,33 @@ def _undone(result: Result, config: SolveConfig, truth: Reconstruction | None, o
         return result
     cut = result.problem.tracks.observations - problem.tracks.observations
     note = f"parts that look alike had been taken for one: {cut} observations were cut and the rest solved again"
-    return replace(apart, starts=(*result.starts, *apart.starts), notes=(*apart.notes, note))
+    found, reports = _found_by_another(Search(problem, config, truth, on_progress), apart)
+    if not found:
+        why = f"{note}, but no second start found the same"
+        return replace(result, starts=(*result.starts, *apart.starts, *reports), notes=(*result.notes, why))
+    return replace(apart, starts=(*result.starts, *apart.starts, *reports), notes=(*apart.notes, note))
+
+
+def _found_by_another(search: Search, result: Result) -> tuple[bool, list[StartReport]]:
+    """Whether a start of another kind than the one that won finds the cameras of an accepted reconstruction, and none of
+    those tried first others at a lower cost; and what was tried."""
+    if result.problem.names != search.problem.names:
+        return False, []
+    cost = min(start.cost for start in result.starts)
+    for starts in (voted_with_rotations, configured, voted, outward):
+        for start in starts(search):
+            if start.name == result.winner:
+                continue
+            outcome = run_start(search.problem, replace(start, deferrable=False), search.moving, search.on_progress)
+            search.outcomes.append(outcome)
+            if not isinstance(outcome, Attempt):
+                continue
+            reports = [attempt.report() for attempt in search.attempts]
+            if same_cameras(result.reconstruction, outcome.reconstruction):
+                return True, reports
+            if outcome.cost < cost:
+                return False, reports
+    return False, [attempt.report() for attempt in search.attempts]
 
 
 def _run(search: Search, starts: list[Start]) -> bool:

@@ -118,21 +118,42 @@ def joint(e: Evidence) -> Finding:
     j = e.joint
     reason = f"{j.joining} landmarks join {_part(e, j.smaller)} with the others, and {j.fitting} of them fit both"
     margin = j.share - float(significantly(T.MIN_JOINT_SHARE, np.array(max(j.joining, 1.0))))
-    if j.fitting < T.MIN_CONSENSUS:
-        margin = min(margin, j.fitting / T.MIN_CONSENSUS - 1.0)
+    if j.fitting < j.least:
+        margin = min(margin, j.fitting / j.least - 1.0)
+        reason += f"; expected at least {j.least}"
     return Finding("weakest joint", margin, reason, _named(e, j.smaller) if margin < 0.0 else ())
 
 
 def even_joints(e: Evidence) -> Finding:
     """A cut that holds much less than the rest: two parts of different scales, or turned about the few that fit."""
+    return _relative_joint(e, "even joints", T.MIN_RELATIVE_JOINT_SHARE)
+
+
+def safe_joints(e: Evidence) -> Finding:
+    """A cut that holds less than the rest: a doubt."""
+    return _relative_joint(e, "safe joints", T.SAFE_RELATIVE_JOINT_SHARE, ", and no second start confirms it", doubt=True)
+
+
+def _relative_joint(e: Evidence, check: str, least: float, more: str = "", *, doubt: bool = False) -> Finding:
     j = e.joint
-    expected = T.MIN_RELATIVE_JOINT_SHARE * e.inlier_share**2
     reason = (
         f"{j.fitting} of the {j.joining} landmarks that join {_part(e, j.smaller)} with the others fit both, where "
-        f"{e.inlier_share:.0%} of all observations fit"
+        f"{j.overall:.0%} of all observations fit{more}"
     )
-    margin = j.share - float(significantly(expected, np.array(max(j.joining, 1))))
-    return Finding("even joints", margin, reason)
+    margin = j.share - float(significantly(least * j.overall**2, np.array(max(j.joining, 1))))
+    return Finding(check, margin, reason, doubt=doubt)
+
+
+def hinge(e: Evidence) -> Finding:
+    """Two parts must not be joined along a line or at a spot alone, see `certificate.hinge`."""
+    if e.closer is None:
+        return Finding("hinge", _CERTAIN, "")
+    h = e.closer.hinge
+    reason = (
+        f"not determined: {_part(e, h.smaller)} and the others are joined by {h.joining} landmarks {h.shape}, about which "
+        "they may turn"
+    )
+    return Finding("hinge", min(h.hold - 1.0, _CERTAIN), reason)
 
 
 def determined(e: Evidence) -> Finding:
@@ -244,12 +265,14 @@ CHECKS: tuple[Callable[[Evidence], Finding], ...] = (
     joint,
     even_joints,
     parallax,
+    hinge,
     determined,
     certain_cameras,
     not_doubled,
     not_reversed,
     focal_length,
     left_out,
+    safe_joints,
     even_cameras,
     systematic,
 )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from initfree.certificate.hinge import Hinge, thinnest_hinge
 from initfree.certificate.modes import Determination, determination
 from initfree.certificate.twins import Duplication, duplication
 from initfree.certificate.uncertainty import CameraSystem, Uncertainty, camera_system
@@ -18,6 +19,7 @@ class CloserLook:
     uncertainty: Uncertainty
     determination: Determination
     duplication: Duplication
+    hinge: Hinge
 
     def figures(self) -> dict[str, float]:
         """As run.json has them; deviations of the worst camera."""
@@ -31,6 +33,8 @@ class CloserLook:
             "drift": d.drift,
             "sharing": self.duplication.sharing,
             "twins": self.duplication.twins,
+            "hinge_thickness": self.hinge.thickness,
+            "hinge_lever": self.hinge.lever,
         }
 
 
@@ -38,8 +42,9 @@ def look_closer(problem: Problem, reconstruction: Reconstruction) -> CloserLook:
     """Over the observations that agree."""
     system = agreed_system(problem, reconstruction)
     cameras, xyz = reconstruction.cameras, reconstruction.xyz
-    doubled = duplication(problem.tracks, problem.m, problem.unit, cameras, xyz, system.weight > 0.0)
-    return CloserLook(system.uncertainty(), determination(system), doubled)
+    counts = system.weight > 0.0
+    doubled = duplication(problem.tracks, problem.m, problem.unit, cameras, xyz, counts)
+    return CloserLook(system.uncertainty(), determination(system), doubled, thinnest_hinge(problem.tracks, counts, xyz))
 
 
 def agreed_system(problem: Problem, reconstruction: Reconstruction) -> CameraSystem:

@@ -22,7 +22,6 @@ from initfree.certificate.thresholds import (
     FITS_WELL,
     LEAST_RADIUS,
     MAX_NOISE,
-    MIN_CONSENSUS,
     MIN_JOINT_SHARE,
     NEAR,
 )
@@ -72,7 +71,7 @@ class Evidence:
     """share of the observations that fit well among those that come within ten radii"""
     by_camera: ByCamera
     joint: Joint
-    """the weakest cut between images"""
+    """the weakest cut between images; of the observations before any were left out"""
     coherence: float
     """mean cosine between the residuals of neighbouring observations that fit, see `coherence.coherence`"""
     systematic: float
@@ -159,7 +158,7 @@ def gather(problem: Problem, reconstruction: Reconstruction, moving: Baselines |
         inlier_share=float(np.mean(fits)),
         purity=float(np.count_nonzero(seen_at <= radius) / max(near, 1.0)),
         by_camera=by_camera,
-        joint=weakest_joint(tracks, fits, partial(significantly, MIN_JOINT_SHARE), MIN_CONSENSUS),
+        joint=joint_of(tracks, fits),
         coherence=mean_cosine,
         systematic=min(noise, MAX_NOISE) * float(np.sqrt(coherent)),
         median_pixels=float(np.median(r.error)),
@@ -167,6 +166,11 @@ def gather(problem: Problem, reconstruction: Reconstruction, moving: Baselines |
         parallax=median_parallax(tracks, reconstruction, agreeing) if agreeing.any() else 0.0,
         baselines=baselines(problem) if moving is None else moving,
     )
+
+
+def joint_of(tracks: Tracks, fits: NDArray[np.bool_]) -> Joint:
+    """The weakest cut between images, `fits` being the observations that do."""
+    return weakest_joint(tracks, fits, partial(significantly, MIN_JOINT_SHARE))
 
 
 def significantly(share: float, of: Array) -> Array:

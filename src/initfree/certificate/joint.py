@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from initfree.camera_graph import smoothest, without_diagonal
+from initfree.certificate.thresholds import LEAST_PART, MIN_CONSENSUS, MIN_JOINING
 from initfree.tracks import Array, Index, Tracks
 
 _UNFITTING = 0.01
@@ -28,45 +29,77 @@ class Joint:
     """landmarks across the cut"""
     fitting: int
     """of these, that fit an image on either side"""
+    observations: int
+    """over which this was counted"""
+    overall: float
+    """share of these that fit"""
 
     @property
     def share(self) -> float:
         return self.fitting / max(self.joining, 1)
 
+    @property
+    def least(self) -> int:
+        """Landmarks that must fit on both sides."""
+        return int(least_joining(np.count_nonzero(self.smaller, keepdims=True))[0])
 
-def weakest_joint(tracks: Tracks, fits: NDArray[np.bool_], expected: Callable[[Array], Array], least: int = 0) -> Joint:
-    """The cut that holds least: with fewer than `least` fitting landmarks, else with a share most below the expected.
 
-    Tried are the sweep cuts of the Fiedler vector of the graph of cameras, weighted by the landmarks that fit in both (one
-    that k cameras see joins each two of them with weight 1/(k - 1)); `expected` says which share of so many should fit.
+def least_joining(part: Index) -> Index:
+    """Landmarks that must join a part of so many cameras, the smaller one, with the others."""
+    return np.where(part < LEAST_PART, MIN_CONSENSUS, MIN_JOINING)
+
+
+def sweep_order(tracks: Tracks, fits: NDArray[np.bool_]) -> Index:
+    """Cameras in the order of the Fiedler vector of their graph: the weak cuts of a graph are cuts of this order.
+
+    Its weights are the landmarks that fit in both cameras; one that k cameras see joins each two of them with 1/(k - 1).
     """
     length = np.diff(tracks.ptr)[tracks.landmark]
     weight = np.where(length > 1, 1.0 / np.maximum(length - 1, 1), 0.0) ** 0.5
     shared, fitting = (tracks.sharing(weight * chosen) for chosen in (np.ones_like(fits), fits))
     graph = without_diagonal(csr_array(fitting + _UNFITTING * shared))
-    # The weak cuts of a graph are cuts of the order of its Fiedler vector.
-    order = np.argsort(smoothest(graph, 1)[:, 0], kind="stable")
-    place = np.empty(tracks.cameras, dtype=np.int64)
-    place[order] = np.arange(tracks.cameras)
-    joining, good = (_across(tracks, place, chosen) for chosen in (np.ones_like(fits), fits))
+    return np.argsort(smoothest(graph, 1)[:, 0], kind="stable")
+
+
+def weakest_joint(tracks: Tracks, fits: NDArray[np.bool_], expected: Callable[[Array], Array]) -> Joint:
+    """The cut that holds least: with fewer fitting landmarks than it must have, else with a share most below the expected.
+
+    Tried are the cuts of `sweep_order`; `expected` says which share of so many should fit.
+    """
+    order = sweep_order(tracks, fits)
+    joining, good = (across(tracks, *reach(tracks, order, chosen)) for chosen in (np.ones_like(fits), fits))
     share = good / np.maximum(joining, 1)
+    first = np.arange(1, tracks.cameras)
+    least = least_joining(np.minimum(first, tracks.cameras - first))
     # Cuts that nothing holds come first, the emptiest before others.
     below = np.where(good < least, good - least - 1.0, share - expected(np.maximum(joining, 1).astype(np.float64)))
     k = int(np.argmin(below))
-    smaller = np.zeros(tracks.cameras, dtype=bool)
-    smaller[order[: k + 1] if 2 * (k + 1) <= tracks.cameras else order[k + 1 :]] = True
-    return Joint(smaller, int(joining[k]), int(good[k]))
+    return Joint(smaller_part(order, k), int(joining[k]), int(good[k]), len(fits), float(np.mean(fits)))
 
 
-def _across(tracks: Tracks, place: Index, chosen: NDArray[np.bool_]) -> Index:
-    """Landmarks with a chosen observation among the first k cameras and one among the others, k = 1 ... cameras - 1.
+def smaller_part(order: Index, k: int) -> NDArray[np.bool_]:
+    """(cameras,): the smaller of the two parts where the order is cut after place k."""
+    smaller = np.zeros(len(order), dtype=bool)
+    smaller[order[: k + 1] if 2 * (k + 1) <= len(order) else order[k + 1 :]] = True
+    return smaller
 
-    Each is across all cuts between the first and the last place that it has.
+
+def reach(tracks: Tracks, order: Index, chosen: NDArray[np.bool_]) -> tuple[Index, Index]:
+    """Of every landmark the first and the last place in the order of cameras among its chosen observations.
+
+    It is across all cuts between the two; a landmark without any has its first place behind its last.
     """
+    place = np.empty(tracks.cameras, dtype=np.int64)
+    place[order] = np.arange(tracks.cameras)
     where, landmark = place[tracks.cam[chosen]], tracks.landmark[chosen]
     first, last = np.full(tracks.landmarks, tracks.cameras), np.zeros(tracks.landmarks, dtype=np.int64)
     np.minimum.at(first, landmark, where)
     np.maximum.at(last, landmark, where)
+    return first, last
+
+
+def across(tracks: Tracks, first: Index, last: Index) -> Index:
+    """Landmarks that reach across the cut after place k, k = 0 ... cameras - 2."""
     some = first < last
     ends = np.bincount(first[some], minlength=tracks.cameras) - np.bincount(last[some], minlength=tracks.cameras)
     return np.cumsum(ends)[:-1]

@@ -37,8 +37,19 @@ MIN_CONSENSUS_SHARE = 0.3
 """the same as a share of the camera's observations"""
 MIN_JOINT_SHARE = 0.25
 """share of what joins the two sides of any cut between images that fits both: less, and two parts are joined wrongly"""
-MIN_RELATIVE_JOINT_SHARE = 0.6
+LEAST_PART = 3
+"""images: a smaller part is held as its cameras are, which are asked one by one"""
+MIN_JOINING = 10
+"""landmarks that fit on both sides of a cut between larger parts"""
+MIN_RELATIVE_JOINT_SHARE = 0.7
 """the same over the square of the share of all observations that fit: wrong matches are spread over all cuts alike"""
+SAFE_RELATIVE_JOINT_SHARE = 0.8
+"""the same; a joint significantly below it is doubtful"""
+MIN_HINGE_THICKNESS = 0.1
+"""deviation of the few landmarks that join two parts from a line, over that along it: 0.04 and less where
+they lie on a pole, 0.15 and more elsewhere"""
+MIN_HINGE_LEVER = 0.05
+"""the same deviation over the size of the smaller part: 0.025 and less where they lie at a spot, 0.3 and more elsewhere"""
 MIN_EXPECTED_AUC20 = 92.0
 """percent, of rotations and of translations, that all but one of 24 reconstructions drawn from the covariance have against
 this one: 96 and more on sets that are determined, thin ones with 1 px of noise among them; 90 is what a right one has"""

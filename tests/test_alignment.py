@@ -107,3 +107,46 @@ def test_a_table_has_no_scale(array):
     folder, _ = array
     with pytest.raises(InputError, match="no scale"):
         convert(folder / "out", folder / "table.csv", alignment=Alignment(origin="cam0"))
+
+
+def without(path, rows):
+    """The table's rows (after its head) for which `rows` holds."""
+    head, *lines = path.read_text().splitlines()
+    return "\n".join([head, *(line for line in lines if rows(line.split(",")))]) + "\n"
+
+
+def test_cameras_that_cannot_be_placed_are_named(array, tmp_path, capsys):
+    """One without detections, two that share nothing with the rest: named and left out; the others are solved."""
+    folder, _ = array
+    late = [f"cam{k}" for k in (4, 5)]
+    table = without(
+        folder / "wand.csv", lambda row: row[2] in ("tip", "tail") and ((int(row[1]) >= 120) == (row[0] in late))
+    )
+    blind = "".join(f"blind,{frame},tip,,,640,480\n" for frame in range(5))
+    (tmp_path / "parts.csv").write_text(table + blind)
+    assert exit_code("solve", tmp_path / "parts.csv", "--output", tmp_path / "out") == 0
+    told = capsys.readouterr().out
+    line = next(line for line in told.splitlines() if line.startswith("images left out: "))
+    assert {"blind", *late} == set(line.removeprefix("images left out: ").split(", "))
+    solved = json.loads((tmp_path / "out" / "run.json").read_text())["cameras"]
+    assert list(solved) == ["cam0", "cam1", "cam2", "cam3"]
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "told"),
+    [
+        (
+            "camera,frame,point,x,y,confidence",
+            "cam0,1,tip,3,4,1.5",
+            "confidence is 1.5 in row 2; expected a number from 0 to 1",
+        ),
+        ("camera,frame,point,x,y,width,height", "cam0,1,tip,3,4,640,480\ncam0,2,tip,3,4,800,480", "has the widths"),
+        ("camera,frame,point,x,y", "cam0,1,tip,,", "no observation that can be used"),
+    ],
+)
+def test_bad_tables_end_with_a_sentence(tmp_path, capsys, head, row, told):
+    (tmp_path / "bad.csv").write_text(f"{head}\n{row}\n")
+    assert exit_code("solve", tmp_path / "bad.csv", "--output", tmp_path / "out") == 2
+    error = capsys.readouterr().err.strip()
+    assert told in error
+    assert len(error.splitlines()) == 1

@@ -151,3 +151,14 @@ def test_every_target_is_named_once():
 
 def test_a_model_of_a_path(model):
     assert model_of(model).num_reg_images() == 8
+
+
+def test_a_picture_of_the_array(tmp_path, model):
+    from PIL import Image
+
+    assert convert(model, tmp_path / "array.png") == "picture"
+    with Image.open(tmp_path / "array.png") as picture:
+        colours = {colour for _, colour in picture.convert("RGB").getcolors(1 << 20) or []}
+        assert picture.size == (960, 720)
+    # Pyramids of the cameras in red.
+    assert any(r > 180 and g < 80 and b < 60 for r, g, b in colours)

@@ -62,7 +62,8 @@ def run_initfree(arguments: list[str]) -> None:
 
 
 def check_other(command: list[str]) -> None:
-    """What installs, or takes long, is not run: that what it names exists is checked."""
+    """What installs, or takes long, is not run: that what it names exists is checked. An example that a page begins with,
+    and goes on from, is run."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     if command[:2] == ["pip", "install"]:
         extras = [extra for package in command[2:] for extra in re.findall(r"\[(.*)\]", package)]
@@ -72,6 +73,10 @@ def check_other(command: list[str]) -> None:
     else:
         assert command[0] == "python", command
         assert (ROOT / command[1]).is_file(), command
+        if command[1].startswith("examples/"):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(sys, "argv", command[1:])
+                runpy.run_path(str(ROOT / command[1]), run_name="__main__")
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ def convert(
     Args:
         input: What `initfree formats` lists.
         output: File or directory to write; its name tells the format unless --to does.
-        to: colmap, ply, nerfstudio, json, caliscope, anipose, multicamselfcal, dlt or table.
+        to: colmap, ply, picture, nerfstudio, json, caliscope, anipose, multicamselfcal, dlt or table.
     """
     name = convert_files(input, output, to, alignment)
     Console(highlight=False, markup=False).print(f"written: {output} ({name})", soft_wrap=True)

@@ -140,7 +140,7 @@ def _frame(up: Array, along: Array) -> Array:
     if np.linalg.norm(x) <= 1e-9 * np.linalg.norm(along):
         x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
     x /= np.linalg.norm(x)
-    return np.stack([x, np.cross(z, x), z])
+    return np.stack([x, np.cross(z, x), z]).astype(np.float64)
 
 
 def write_moments(path: Path, moments: dict[int, tuple[str, str]], ids: list[int]) -> None:

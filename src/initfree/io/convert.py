@@ -12,6 +12,7 @@ from initfree.errors import InputError
 from initfree.io import bal, camera_files, colmap
 from initfree.io.alignment import Alignment, align, read_moments
 from initfree.io.formats import Asked, format_of
+from initfree.io.picture import write_picture
 from initfree.io.quiet import quiet
 from initfree.io.staged import staged_directory
 from initfree.observations import Observations
@@ -52,6 +53,7 @@ _SELFCAL = "camera matrices (.Pmat.cal), .rad, Ce.dat, Re.dat in a directory"
 TARGETS = (
     Target("colmap", "a COLMAP model (binary) in a directory", _write_colmap, True, _ending("")),
     Target("ply", "points with their colours", _write_ply, False, _ending(".ply")),
+    Target("picture", "cameras and points as a PNG (needs matplotlib)", write_picture, False, _ending(".png")),
     Target("nerfstudio", "transforms.json", camera_files.write_transforms, False, _named("transforms.json")),
     Target("json", "cameras as JSON", camera_files.write_json, False, _ending(".json")),
     Target("caliscope", "camera_array.toml", camera_files.write_caliscope, False, _named("camera_array.toml")),

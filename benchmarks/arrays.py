@@ -1,0 +1,158 @@
+"""Arrays of fixed cameras from their detections alone: MultiCamSelfCal's sets, caliscope's recordings, the studio of 16.
+
+Error is the mean over observations that fit, in pixels; wrong counts detections that do not fit. Orders: how many different
+results the same recording has with its cameras in shuffled orders (1: the same to the last digit). The last table solves a
+set with fewer and fewer positions of the light, and compares its cameras with those of all positions.
+
+INITFREE_DATA=... OPENBLAS_NUM_THREADS=1 python benchmarks/arrays.py
+"""
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import tyro
+from data import data_directory
+from intrinsics import studio
+from rich.console import Console
+from rich.table import Table
+
+import initfree
+from initfree.observations import Intrinsics
+from initfree.result import Result
+
+Part = Literal["sets", "orders", "studio", "thin"]
+MCSC = ("DATA20090709_111010", "DATA20100906_134124", "caldata20130726_122220")
+THIN = "DATA20100906_134124"
+POSITIONS = (1000, 300, 100, 50)
+console = Console(width=150)
+
+
+def solved(table: Table, name: str, source: object, intrinsics: Intrinsics | None = None, truth: Path | None = None) -> None:
+    """A row of the first table."""
+    began = time.perf_counter()
+    result = initfree.solve(initfree.load(source, intrinsics=intrinsics))
+    seconds = time.perf_counter() - began
+    auc = "-"
+    if truth is not None:
+        metrics = initfree.evaluate(result, truth)
+        auc = f"{metrics.rotation_auc5:.1f} / {metrics.translation_auc5:.1f}"
+    cameras = result.cameras
+    cells = [
+        name, intrinsics or "as the input says", str(len(cameras)), str(sum(one.detections for one in cameras)),
+        str(sum(one.wrong for one in cameras)), f"{result.certificate.evidence.mean_pixels:.4f}",
+        f"{max(one.mean_pixels for one in cameras):.4f}", auc, "yes" if result.accepted else "no", f"{seconds:.1f}",
+    ]  # fmt: skip
+    console.log(" | ".join(cells))
+    table.add_row(*cells)
+
+
+def written(source: Path, folder: Path, order: np.ndarray | None = None, frames: np.ndarray | None = None) -> Path:
+    """A folder of MultiCamSelfCal with its cameras in another order, or with some of its frames."""
+    points, seen, size = (np.loadtxt(source / name) for name in ("points.dat", "IdMat.dat", "Res.dat"))
+    names = (source / "camera_order.txt").read_text().split()
+    order = np.arange(len(seen)) if order is None else order
+    frames = np.arange(seen.shape[1]) if frames is None else frames
+    folder.mkdir()
+    np.savetxt(
+        folder / "points.dat", points.reshape(len(seen), 3, -1)[order][:, :, frames].reshape(-1, len(frames)), "%.17g"
+    )
+    np.savetxt(folder / "IdMat.dat", seen[order][:, frames], "%d")
+    np.savetxt(folder / "Res.dat", size[order], "%d")
+    (folder / "camera_order.txt").write_text("".join(f"{names[k]}\n" for k in order))
+    for new, old in enumerate(order.tolist(), 1):
+        if (source / f"basename{old + 1}.rad").is_file():
+            shutil.copy(source / f"basename{old + 1}.rad", folder / f"basename{new}.rad")
+    return folder
+
+
+def digits(result: Result) -> bytes:
+    """Everything about the cameras of the written model, by name."""
+    model = result.to_colmap()
+    parts = []
+    for image in sorted(model.images.values(), key=lambda image: image.name):
+        pose = image.cam_from_world()
+        parts += [pose.rotation.quat, pose.translation, model.cameras[image.camera_id].params]
+    return np.concatenate(parts).tobytes()
+
+
+def orders(name: str, count: int, home: Path) -> str:
+    """How many different results `count` orders of the cameras have."""
+    rng, source, found = np.random.default_rng(0), data_directory() / "arrays" / "mcsc" / name, set()
+    for k in range(count):
+        order = rng.permutation(len(np.loadtxt(source / "IdMat.dat")))
+        found.add(digits(initfree.solve(initfree.load(written(source, home / f"{name}-{k}", order)))))
+    return str(len(found))
+
+
+def thin(home: Path, seeds: int) -> Table:
+    """Cameras from some positions of the light against those from all: median over drawn positions, worst camera of each."""
+    source = data_directory() / "arrays" / "mcsc" / THIN
+    frames = np.loadtxt(source / "IdMat.dat").shape[1]
+    full = initfree.solve(initfree.load(source))
+    table = Table("positions", "accepted", "error px", "rotation, degrees", "centre, % of extent", "focal length, %")
+    for count in POSITIONS:
+        rows = []
+        for seed in range(seeds):
+            some = np.sort(np.random.default_rng(seed).choice(frames, count, replace=False))
+            result = initfree.solve(initfree.load(written(source, home / f"thin-{count}-{seed}", frames=some)))
+            rows.append([float(result.accepted), result.certificate.evidence.mean_pixels, *difference(result, full)])
+        middle = np.median(rows, axis=0)
+        cells = [str(count), f"{int(np.sum(rows, axis=0)[0])} of {seeds}", *(f"{value:.3f}" for value in middle[1:])]
+        console.log(" | ".join(cells))
+        table.add_row(*cells)
+    return table
+
+
+def difference(result: Result, full: Result) -> tuple[float, float, float]:
+    """Of the worst camera: degrees, percent of the cameras' extent and of the focal length, after the best similarity."""
+    places = [full.problem.names.index(name) for name in result.problem.names]
+    mine, theirs = result.reconstruction, full.reconstruction.subset(np.array(places), slice(None))
+    U, _, Vt = np.linalg.svd(np.einsum("nji,njk->ik", mine.R, theirs.R))
+    turn = U @ np.diag([1.0, 1.0, np.linalg.det(U @ Vt)]) @ Vt
+    # R_mine turn = R_theirs: the world of the full solution, turned, is that of this one.
+    cosine = (np.einsum("nij,jk,nik->n", mine.R, turn, theirs.R) - 1.0) / 2.0
+    a, b = (c - c.mean(axis=0) for c in (mine.centres @ turn, theirs.centres))
+    a *= np.sum(a * b) / np.sum(a * a)
+    extent = np.linalg.norm(b, axis=1).max()
+    f, g = result.problem.observations, full.problem.observations
+    focal = [f.cameras[k].mean_focal_length() for k in result.problem.camera_ids.tolist()]
+    true = [g.cameras[k].mean_focal_length() for k in full.problem.camera_ids[places].tolist()]
+    return (
+        float(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))).max()),
+        float(100.0 * np.linalg.norm(a - b, axis=1).max() / extent),
+        float(100.0 * np.abs(np.array(focal) / np.array(true) - 1.0).max()),
+    )
+
+
+def main(parts: tuple[Part, ...] = ("sets", "orders", "studio", "thin"), count: int = 10, seeds: int = 5) -> None:
+    """Print the tables."""
+    home = data_directory() / "arrays"
+    table = Table("array", "intrinsics", "cameras", "detections", "wrong", "error", "worst camera", "AUC@5", "accepted", "s")
+    with tempfile.TemporaryDirectory() as folder:
+        if "sets" in parts:
+            for name in MCSC:
+                solved(table, name, home / "mcsc" / name)
+            for kind in ("known", "unknown"):
+                solved(table, MCSC[2], home / "mcsc" / MCSC[2], kind)
+            for name in ("4_cam_recording", "post_optimization"):
+                for kind in ("known", "refine", "unknown"):
+                    solved(table, name, home / "caliscope" / name, kind)
+        if "studio" in parts:
+            for kind in ("known", "refine", "unknown"):
+                model, truth = studio(guess=kind == "refine")
+                solved(table, "studio16", model, kind, truth)
+        if table.row_count:
+            console.print(table)
+        if "orders" in parts:
+            for name in MCSC:
+                console.print(f"{name}: {orders(name, count, Path(folder))} result(s) of {count} orders of the cameras")
+        if "thin" in parts:
+            console.print(thin(Path(folder), seeds))
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

@@ -31,6 +31,10 @@ PRINCIPAL_POINT_SHARE = 0.1
 """the same for a principal point, which turns a camera with it"""
 SPLIT_SHARE = 0.2
 """the same for one camera an image where the given ones are equal"""
+FOCAL_SHARE = 0.03
+"""of the cost that principal points and distortion leave: what a focal length that is off takes away. At most 0.022 with the
+given intrinsics of corridor, house, dinosaur and uwo, 0.039 to 0.44 with focal lengths 3% too long on South Building, uwo,
+fountain and herz-jesu"""
 ATTRIBUTED = 1.1
 """times what other principal points and distortion lower the cost by: what a focal length that is off must"""
 ALIKE = Deviations(focal=0.01, principal_point=0.03, distortion=0.03, aspect=1e-4)
@@ -156,7 +160,8 @@ def free_where_it_pays(
 def _attributed(
     sight: Sight, fixed: IntrinsicsAdjustment, free: IntrinsicsAdjustment, used: Chosen
 ) -> IntrinsicsAdjustment | None:
-    """`free` if another focal length explains clearly more than any principal point and distortion with the given one.
+    """`free` if another focal length explains clearly more than any principal point and distortion with the given one, or
+    much of what these leave.
 
     Otherwise that with the given focal length, if the distortion that its model has explains as much as any; else None:
     what is wrong is not in the model, and a focal length would bend to it. (A lens with k1 = -0.2 given as a pinhole, moved
@@ -169,6 +174,10 @@ def _attributed(
     rest = other.fit(replace(fixed.view, lenses=Lenses(cameras, lenses.lens, moving)), used, QUICK)
     explained = fixed.data_cost - rest.data_cost
     if fixed.data_cost - free.data_cost > ATTRIBUTED * explained:
+        return free
+    everything = tuple((*c.focal_length_idxs(), *k) for c, k in zip(cameras, moving, strict=True))
+    with_focal = other.fit(replace(rest.view, lenses=replace(rest.view.lenses, moving=everything)), used, QUICK)
+    if pays(rest, with_focal, used, FOCAL_SHARE):
         return free
     moves = free.view.lenses.moving
     own = tuple(tuple(sorted({*k} - {*c.focal_length_idxs()})) for c, k in zip(lenses.cameras, moves, strict=True))

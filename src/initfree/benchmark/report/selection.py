@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from initfree.benchmark.report.names import AUCS, PAPER_INITS, PAPER_SETS, PAPER_UPGRADE, display, in_order
+from initfree.benchmark.report.names import AUCS, PAPER_INITS, PAPER_SETS, PAPER_UPGRADE, VARIANTS, display, in_order
 
 CONDITION = ("noise", "outliers", "merged", "k1")
 BAL_FAMILIES = "ladybug|trafalgar|dubrovnik|venice|final"
@@ -62,8 +62,9 @@ def pipeline(rows: pd.DataFrame, *, min_obs: int | None = 3, upgrade: str | None
 
 
 def paper_grid(rows: pd.DataFrame, *, min_obs: int | None = 3, upgrade: str | None = PAPER_UPGRADE) -> pd.DataFrame:
-    """`pipeline` with the initialisations of the paper only: what its averages are over."""
-    return prefer(pipeline(rows, min_obs=min_obs, upgrade=upgrade), "init", PAPER_INITS)
+    """`pipeline` with the initialisations and formulations of the paper only: what its averages are over."""
+    grid = prefer(pipeline(rows, min_obs=min_obs, upgrade=upgrade), "init", PAPER_INITS)
+    return grid[~grid["formulation"].isin(VARIANTS)]
 
 
 def whole_methods(rows: pd.DataFrame, *, min_obs: int = 3) -> pd.DataFrame:

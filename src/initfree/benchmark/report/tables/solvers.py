@@ -37,9 +37,10 @@ class Descent:
 
 
 def descents(sweep: Sweep) -> list[Descent]:
-    """Of the runs of problems that were solved with several linear solvers."""
+    """pOSE from random cameras, of problems that were solved with several linear solvers."""
     rows = sweep.rows
     chosen = rows[(rows["method"] == "initfree") & (rows["upgrade"] == PAPER_UPGRADE) & (rows["linear_solver"] != "")]
+    chosen = chosen[(chosen["formulation"] == "pose") & chosen["init"].isin(("normal", TRUTH)) & (chosen["loss"] == "none")]
     case = ["set", "seed", "min_obs", "formulation", "loss", "rotations", "intrinsics"]
     found: list[Descent] = []
     for _, part in chosen.groupby(case):

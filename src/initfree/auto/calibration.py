@@ -51,8 +51,11 @@ def with_recalibrated(result: Result, found: Recalibrated, report: StageReport) 
     """The result with other cameras, certified anew; how it was come by stays as it was.
 
     What the images do not tell of free intrinsics they do not tell of the cameras that were found for them: a rejected
-    reconstruction stays rejected.
+    reconstruction stays rejected. Unless it was the guess that kept the images from fitting: it is then judged as
+    if the refined cameras had been the guess, focal lengths free as before.
     """
+    if result.problem.observations.intrinsics == "refine" and not result.certificate.accepted:
+        result = _guessed_again(result, found)
     part = result.subset(found.problem, slice(None), found.landmarks, found.reconstruction)
     part = replace(part, stages=(*result.stages, report), notes=(*result.notes, found.note))
     before = result.certificate.evidence
@@ -72,3 +75,21 @@ def with_recalibrated(result: Result, found: Recalibrated, report: StageReport) 
     if before.joint.observations > found.problem.tracks.observations:
         evidence = replace(evidence, joint=before.joint)  # counted before wrong matches were left out
     return replace(part, certificate=judge(evidence))
+
+
+def _guessed_again(result: Result, found: Recalibrated) -> Result:
+    """The result with the verdict on the refined cameras as a guess, if that is better."""
+    guess = replace(found.problem, observations=replace(found.problem.observations, intrinsics="refine"))
+    certificate = certify(guess, found.reconstruction)
+    if not certificate.accepted:
+        return result
+    before = result.certificate.evidence
+    evidence = replace(
+        certificate.evidence,
+        left_out=before.left_out,
+        left_out_because=before.left_out_because,
+        taken_back=before.taken_back,
+    )
+    if before.joint.observations > found.problem.tracks.observations:
+        evidence = replace(evidence, joint=before.joint)
+    return replace(result, certificate=judge(evidence))

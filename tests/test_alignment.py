@@ -150,3 +150,20 @@ def test_bad_tables_end_with_a_sentence(tmp_path, capsys, head, row, told):
     error = capsys.readouterr().err.strip()
     assert told in error
     assert len(error.splitlines()) == 1
+
+
+def test_a_camera_that_moved_is_named_with_its_frame(array, tmp_path, capsys):
+    """cam2 is touched before frame 110: all that it sees is elsewhere from there on. Others, and reflections, are not it."""
+    folder, _ = array
+    head, *lines = (folder / "wand.csv").read_text().splitlines()
+    rows = [line.split(",") for line in lines]
+    for n, row in enumerate(rows):
+        touched, reflection = row[0] == "cam2" and int(row[1]) >= 110, row[0] == "cam4" and n % 12 == 0
+        if touched or reflection:
+            row[3] = str(float(row[3]) + 25.0)
+    (tmp_path / "moved.csv").write_text("\n".join([head, *map(",".join, rows)]) + "\n")
+    assert exit_code("solve", tmp_path / "moved.csv", "--output", tmp_path / "out") in (0, 3)
+    cameras = json.loads((tmp_path / "out" / "run.json").read_text())["cameras"]
+    assert {name: one["moved"] for name, one in cameras.items() if one["moved"] is not None} == {"cam2": "110"}
+    assert cameras["cam4"]["wrong"] >= 20
+    assert "cam2 moved, or fell out of step, at frame 110" in capsys.readouterr().out

@@ -9,6 +9,7 @@ wrong, and counts for none.
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from initfree.certificate.uncertainty import Uncertainty
 from initfree.euclidean.residuals import INLIER_PIXELS, residuals
@@ -19,6 +20,11 @@ from initfree.tracks import Tracks
 
 LEAST = 3
 """detections of a landmark that can tell which of them is wrong"""
+
+_LEAST_A_SIDE = 20
+"""detections before and after a move that can tell of it"""
+_WRONG_SIDE, _RIGHT_SIDE = 0.8, 0.3
+"""shares of wrong detections on the two sides of a move"""
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,8 @@ class CameraReport:
     centre_share_of_extent: float
     focal_share: float | None
     """None where intrinsics are taken as known"""
+    moved: str | None = None
+    """of an array: the frame on one side of which its detections are wrong and on the other right, if there is one"""
 
     @property
     def wrong_share(self) -> float:
@@ -61,9 +69,31 @@ def camera_reports(problem: Problem, reconstruction: Reconstruction, uncertainty
             float(uncertainty.rotation[k]),
             float(uncertainty.centre[k]),
             None if problem.calibrated else float(uncertainty.focal[k]),
+            _moved(judged, k, ~fits),
         )
         for _, k, name in sorted(zip(ids, range(cameras), problem.names, strict=True))
     )
+
+
+def _moved(judged: Problem, camera: int, wrong: NDArray[np.bool_]) -> str | None:
+    """The frame at which a camera was touched: it parts the detections that fit from those that do not.
+
+    Of all moments that part the recording in two, the one for which "right on one side, wrong on the other" holds for most
+    detections; reflections are spread over the recording and are parted by none.
+    """
+    moments = judged.observations.moments
+    mine = np.flatnonzero(judged.tracks.cam == camera)
+    if moments is None or len(mine) < 2 * _LEAST_A_SIDE:
+        return None
+    # Ids of arrays count frames in their order.
+    mine = mine[np.argsort(judged.tracks.landmark[mine], kind="stable")]
+    before = np.cumsum(wrong[mine])[_LEAST_A_SIDE - 1 : -_LEAST_A_SIDE]
+    count = np.arange(_LEAST_A_SIDE, len(mine) - _LEAST_A_SIDE + 1)
+    shares = np.stack([before / count, (wrong[mine].sum() - before) / (len(mine) - count)])
+    best = int(np.argmax(np.abs(shares[0] - shares[1])))
+    if shares[:, best].max() < _WRONG_SIDE or shares[:, best].min() > _RIGHT_SIDE:
+        return None
+    return moments[int(judged.landmark_ids[judged.tracks.landmark[mine[count[best]]]])][0]
 
 
 def all_detections(problem: Problem, reconstruction: Reconstruction) -> tuple[Problem, Reconstruction]:

@@ -92,6 +92,10 @@ def print_cameras(console: Console, cameras: tuple[CameraReport, ...]) -> None:
         focal = [] if one.focal_share is None else [f"± {one.focal_share:.2g}"]
         table.add_row(one.name, str(one.detections), str(one.wrong), f"{one.mean_pixels:.3f} px", *place, *focal)
     console.print(table)
+    for one in cameras:
+        if one.moved is not None:
+            told = f"{one.name} moved, or fell out of step, at frame {one.moved}: its detections fit on one side of it only"
+            console.print(f"note: {told}", soft_wrap=True)
 
 
 def print_verdict(console: Console, result: Result, seconds: float) -> None:

@@ -1,6 +1,7 @@
 """A picture of a model: its cameras as pyramids with their names, and its points."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pycolmap
@@ -31,7 +32,7 @@ def write_picture(model: pycolmap.Reconstruction, path: Path) -> None:
     extent = max(float(np.linalg.norm(np.ptp(centres, axis=0))), 1e-9)
     figure = Figure(figsize=(8.0, 6.0), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot(projection="3d")
+    axes: Any = figure.add_subplot(projection="3d")  # the stubs of matplotlib know flat axes only
     drawn = xyz @ turn.T
     axes.scatter(drawn[:, 0], drawn[:, 1], drawn[:, 2], s=2.0, c="#4477aa", alpha=0.4, linewidths=0.0)
     for one, centre in zip(cameras, centres, strict=True):

@@ -52,13 +52,12 @@ def test_a_sweep_of_bal_alone(tmp_path: Path):
     runs = [row(set="ladybug-49", init=init, **kind) for init, kind in (("normal", BAD), ("unit-circle", GOOD))]
     pd.DataFrame(runs).to_parquet(tmp_path / "rows" / "part-000000-x.parquet")
     text = write_report(tmp_path, markdown=tmp_path / "R.md").read_text(encoding="utf-8")
-    assert re.findall(r'<section id="(.*?)"', text) == ["section-summary", "section-lessons", "section-bal", "section-about"]
+    assert re.findall(r'<section id="(.*?)"', text) == ["section-summary", "section-bal", "section-about"]
     assert "Failure and recovery modes on BAL" in re.findall(r'id="left-out">(.*?)</p>', text)[0], "nothing kept to draw"
     assert sorted(p.stem for p in (tmp_path / "report" / "tables").glob("*.csv")) == ["bal", "bal-pairs", "bal-summary"]
     written = (tmp_path / "R.md").read_text()
     assert [line for line in written.splitlines() if line.startswith("#")] == [
         f"## Benchmark: the sweep `{tmp_path.name}`",
-        "### The paper's claims",
         "### Recovered on BAL, percent of runs",
         "### One factor decides",
     ]

@@ -24,6 +24,8 @@ PURE = ("pose", "rose", "rpose", "expose")
 _PROJECTIVE = ("pose", "rose", "expose")
 _RANDOM = ("normal", "uniform")
 _SOLVED, _FAILED = 90.0, 20.0
+_FEWEST = 12
+"""runs that a rate or a ROC area is taken of"""
 _A20 = "rotation_auc20"
 Ask = Callable[[pd.DataFrame, str], Answer]
 
@@ -214,8 +216,8 @@ def bal_separates(rows: pd.DataFrame, upgrade: str) -> Answer:
     """On BAL the refinement residual separates success from failure and the OSE residual does not."""
     stages = bal_pipeline(rows)
     ose, refinement = roc_auc(stages, "ose_residual"), roc_auc(stages, "refine_residual")
-    if np.isnan(ose) or np.isnan(refinement):
-        return unknown("failed and recovered runs on BAL")
+    if len(stages) < _FEWEST or np.isnan(ose) or np.isnan(refinement):
+        return unknown(f"at least {_FEWEST} runs on BAL, failed and recovered ones")
     values = {"refinement": refinement, "OSE": ose}
     return Answer(refinement >= SEPARATES > ose, f"ROC AUC {refinement:.3f} refinement, {ose:.3f} OSE", values)
 

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from initfree.benchmark.presets import as_table, load
 from initfree.benchmark.report.checks import Check, check_all
 from initfree.benchmark.report.failure import roc_auc
 from initfree.benchmark.report.formats import to_markdown
@@ -36,6 +38,8 @@ class Run:
     seeds: dict[int, int]
     """jobs by seed"""
     sets: tuple[str, ...]
+    changed: str
+    """fields in which its configuration is not that of the preset of its name"""
 
 
 def write_reproduction(directories: list[Path], output: Path) -> None:
@@ -63,7 +67,18 @@ def _run(directory: Path) -> Run:
     jobs, missing, _ = store.progress()
     rows = store.rows().drop_duplicates("job")
     seeds = {int(seed): len(part) for seed, part in rows.groupby("seed")}
-    return Run(str(store.about()["name"]), jobs, missing, seeds, tuple(sorted(rows["set"].unique())))
+    about = store.about()
+    name = str(about["name"])
+    return Run(name, jobs, missing, seeds, tuple(sorted(rows["set"].unique())), _changed(name, about.get("config", {})))
+
+
+def _changed(name: str, config: dict[str, Any]) -> str:
+    """What of a sweep's configuration is other than in the preset of its name."""
+    try:
+        preset = as_table(load(name))
+    except InputError:
+        return ""
+    return ", ".join(sorted(key for key, value in config.items() if preset.get(key, value) != value))
 
 
 def markdown(sweep: Sweep, runs: list[Run], checks: list[Check], solved: list[Descent], plot: Path | None) -> str:
@@ -135,7 +150,8 @@ def _ran(runs: list[Run]) -> str:
     for run in runs:
         seeds = ", ".join(f"{seed} ({jobs})" for seed, jobs in run.seeds.items())
         sets = ", ".join(display(name) for name in run.sets)
-        lines.append(f"| `initfree bench run {run.name}` | {run.jobs - run.missing} | {run.jobs} | {seeds} | {sets} |")
+        what = f"`initfree bench run {run.name}`" + (f", a part of it: other {run.changed}" if run.changed else "")
+        lines.append(f"| {what} | {run.jobs - run.missing} | {run.jobs} | {seeds} | {sets} |")
     listed = " ".join(f"DIR_{run.name.upper().replace('-', '_')}" for run in runs)
     again = f"`initfree bench reproduction {listed} --output docs/reproduction.md` writes this section again."
     return "\n".join(lines) + f"\n\nWhat is missing runs when the command is started again. {again}\n"

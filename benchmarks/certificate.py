@@ -231,6 +231,7 @@ def show(runs: Path, figure: Path | None = None) -> None:
         shares = f"{wrong} ({wrong / max(len(accepted), 1):.1%})", f"{rejected} ({rejected / max(len(good), 1):.1%})"
         table.add_row(f"{name}: {len(part)}", str(len(good)), str(int(part["failed"].sum())), str(len(accepted)), *shares)
     console.print(table)
+    console.print(by_set(groups["auto"]))
     known = rows[rows["refine_residual"].notna()]
     areas = {label: roc_auc(known, column) for column, label in PREDICTORS.items()}
     console.print("area under the ROC curve: " + ", ".join(f"{label} {area:.4f}" for label, area in areas.items()))
@@ -245,6 +246,18 @@ def show(runs: Path, figure: Path | None = None) -> None:
             console.print(f"  {r['set']} {r['seed']} ({spoilt}) {r['method']}: {figures}; {r['reason']}", soft_wrap=True)
     if figure is not None:
         draw(known, areas, figure)
+
+
+def by_set(rows: pd.DataFrame) -> Table:
+    """A row for each set: what `auto` reached, and what the certificate said."""
+    table = Table(title="auto, by set")
+    for column in ("set", "runs", "good", "accepted", "wrongly accepted", "good rejected"):
+        table.add_column(column, justify="left" if column == "set" else "right")
+    for name, part in rows.groupby("set", sort=False):
+        failed, accepted = part["failed"], part["accepted"]
+        counts = len(part), (~failed).sum(), accepted.sum(), (accepted & failed).sum(), (~accepted & ~failed).sum()
+        table.add_row(str(name), *(str(int(count)) for count in counts))
+    return table
 
 
 def fit(runs: Path) -> None:

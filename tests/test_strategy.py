@@ -15,7 +15,9 @@ from initfree.api import as_model
 from initfree.auto.consistent_part import consistent_part
 from initfree.auto.ranking import settled
 from initfree.auto.repair import camera_shares, repair, repair_limits
+from initfree.auto.search import Search
 from initfree.auto.start import Attempt, Start, run_start, triangulate_projective
+from initfree.auto.strategy import found_by_another
 from initfree.auto.trimming import trim
 from initfree.certificate.baseline import baselines
 from initfree.certificate.verdict import certify
@@ -396,3 +398,14 @@ def test_interrupting_one_start_abandons_those_beside_it(number_of_threads):
     with pytest.raises(KeyboardInterrupt):
         list(in_order(work, [0, 1], abandoned))
     assert ended.is_set()
+
+
+def test_a_reconstruction_is_confirmed_by_a_start_of_another_kind_that_finds_its_cameras(scene):
+    result = initfree.solve(initfree.load(to_reconstruction(scene)))
+    found, tried = found_by_another(Search(result.problem, result.config), result)
+    assert found
+    assert result.winner not in {start.name for start in tried}
+    half = np.arange(result.problem.tracks.cameras) % 2 == 0
+    turned = Rotation.from_euler("y", 20.0, degrees=True).as_matrix() @ result.reconstruction.R
+    bent = replace(result.reconstruction, R=np.where(half[:, None, None], turned, result.reconstruction.R))
+    assert not found_by_another(Search(result.problem, result.config), replace(result, reconstruction=bent))[0]

@@ -83,14 +83,14 @@ def _undone(result: Result, config: SolveConfig, truth: Reconstruction | None, o
         return result
     cut = result.problem.tracks.observations - problem.tracks.observations
     note = f"parts that look alike had been taken for one: {cut} observations were cut and the rest solved again"
-    found, reports = _found_by_another(Search(problem, config, truth, on_progress), apart)
+    found, reports = found_by_another(Search(problem, config, truth, on_progress), apart)
     if not found:
         why = f"{note}, but no second start found the same"
         return replace(result, starts=(*result.starts, *apart.starts, *reports), notes=(*result.notes, why))
     return replace(apart, starts=(*result.starts, *apart.starts, *reports), notes=(*apart.notes, note))
 
 
-def _found_by_another(search: Search, result: Result) -> tuple[bool, list[StartReport]]:
+def found_by_another(search: Search, result: Result) -> tuple[bool, list[StartReport]]:
     """Whether a start of another kind than the one that won finds the cameras of an accepted reconstruction, and none of
     those tried first others at a lower cost; and what was tried."""
     if result.problem.names != search.problem.names:

@@ -12,6 +12,7 @@ from synthetic import ring
 
 import initfree
 from initfree.commands.cli import main
+from initfree.engine import threads
 from initfree.formulations import LinearFormulation, base, register
 
 
@@ -317,3 +318,14 @@ def test_a_generated_folder_is_solved_from_its_degraded_observations(tmp_path, c
     with pytest.raises(SystemExit):
         main(["solve", str(folder), "--output", str(tmp_path / "out"), "--strategy", "single"])
     assert f"read: {folder / 'noisy' / '0'}" in capsys.readouterr().out
+
+
+def test_threads_are_set_and_checked(tmp_path, model, capsys):
+    before = threads.threads()
+    try:
+        assert run("solve", model, "--output", tmp_path / "one", "--threads", 1) == 0
+        assert threads.threads() == 1
+        capsys.readouterr()
+        assert "at least 1" in fails(capsys, "solve", model, "--output", tmp_path / "none", "--threads", 0)
+    finally:
+        threads.set_threads(before)

@@ -12,6 +12,7 @@ from initfree.commands.display import print_metrics, print_result, print_verdict
 from initfree.commands.options import Output
 from initfree.commands.solve_progress import Shown, SolveProgress
 from initfree.config import SolveConfig, Strategy
+from initfree.engine.threads import set_threads
 from initfree.errors import InputError
 from initfree.evaluation import Metrics, evaluate_models
 from initfree.io.colmap import find_model
@@ -45,6 +46,7 @@ def solve(
     image_list: Path | None = None,
     images: Path | None = None,
     truth: Path | None = None,
+    threads: int | None = None,
 ) -> int:
     """Reconstruct cameras and landmarks from image observations alone.
 
@@ -62,8 +64,11 @@ def solve(
         image_list: File with the names of the images to use, one a line; by default all.
         images: Directory of the images, for the points' colours.
         truth: Model to evaluate against, and to take rotations from with --rotations truth.
+        threads: Threads that the kernels may use; by default all cores. One step gives the same bits on any number of them.
     """
     began = time.perf_counter()
+    if threads is not None:
+        set_threads(threads)
     problem = load(input, min_obs, intrinsics, None if image_list is None else image_names(image_list))
     if images is not None:
         check_images(problem, images)

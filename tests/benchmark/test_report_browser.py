@@ -61,7 +61,7 @@ def shown(page: Any) -> list[list[str]]:
 def test_loads_whole_without_errors_or_network(visit: Visit):
     visit.page.wait_for_selector("#view3d canvas")
     assert visit.page.locator(".card").count() == 7
-    assert visit.page.locator(".js-plotly-plot").count() == 7, "two of failures, sets, BAL, scene, two of curves"
+    assert visit.page.locator(".js-plotly-plot").count() == 8, "two of failures, sets, pairs, BAL, scene, two of curves"
     assert [url for url in visit.requests if not url.startswith(("file:", "data:", "blob:"))] == []
     assert visit.complaints == []
 

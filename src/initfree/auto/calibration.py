@@ -93,3 +93,10 @@ def _guessed_again(result: Result, found: Recalibrated) -> Result:
     if before.joint.observations > found.problem.tracks.observations:
         evidence = replace(evidence, joint=before.joint)
     return replace(result, certificate=judge(evidence))
+
+
+def moved_principal_points(before: Problem, after: Problem) -> bool:
+    """Whether a camera has another principal point now: where images hardly tell it, cameras turn with it."""
+    ids = sorted({int(k) for k in before.camera_ids} & {int(k) for k in after.camera_ids})
+    cameras = [(before.observations.cameras[k], after.observations.cameras[k]) for k in ids]
+    return any((a.principal_point_x, a.principal_point_y) != (b.principal_point_x, b.principal_point_y) for a, b in cameras)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from initfree.auto.calibration import with_recalibrated
+from initfree.auto.calibration import moved_principal_points, with_recalibrated
 from initfree.auto.guesses import continued_guess, guessed_start
 from initfree.auto.intrinsics import refine_intrinsics
 from initfree.auto.ranking import best_attempt
@@ -66,7 +66,7 @@ def _better(result: Result, config: SolveConfig, on_progress: OnProgress | None)
     had to move, that in the middle of the images is believed if it fits as well.
     """
     refined = _refined(result)
-    if refined is not None and not _moved_principal_points(result, refined):
+    if refined is not None and not moved_principal_points(result.problem, refined.problem):
         return refined
     freely = _solved_freely(result, config, on_progress)
     if refined is None or freely is None:
@@ -74,12 +74,6 @@ def _better(result: Result, config: SolveConfig, on_progress: OnProgress | None)
     costs = (robust_cost(one.problem, one.reconstruction) for one in (refined, freely))
     limit, cost = next(costs), next(costs)
     return freely if freely.certificate.accepted and cost <= _AS_WELL * limit else refined
-
-
-def _moved_principal_points(before: Result, after: Result) -> bool:
-    cameras = before.problem.observations.cameras, after.problem.observations.cameras
-    places = [[(c[k].principal_point_x, c[k].principal_point_y) for k in sorted(cameras[0])] for c in cameras]
-    return places[0] != places[1]
 
 
 def _refined(result: Result) -> Result | None:

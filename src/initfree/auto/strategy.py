@@ -8,7 +8,7 @@ resected, and starts are ranked by the robust Euclidean cost of ALL observations
 from dataclasses import replace
 from threading import Event
 
-from initfree.auto.calibration import recalibrate
+from initfree.auto.calibration import moved_principal_points, recalibrate
 from initfree.auto.completion import complete
 from initfree.auto.confused import only_doubled, without_confused_tracks
 from initfree.auto.doubt import doubt_intrinsics
@@ -66,7 +66,7 @@ def _with_other_intrinsics(search: Search) -> Result | None:
     if not (problem.calibrated and attempt.certificate.doubtful):
         return None
     freed = recalibrate(attempt.result(problem, [attempt.report()]))
-    return freed if freed.accepted else None
+    return freed if freed.accepted and not moved_principal_points(problem, freed.problem) else None
 
 
 def _undone(result: Result, config: SolveConfig, truth: Reconstruction | None, on_progress: OnProgress | None) -> Result:

@@ -117,14 +117,18 @@ def _solved_freely(result: Result, config: SolveConfig, on_progress: OnProgress 
     better: first with the given principal points and distortion, then with none of what was given."""
     given = robust_cost(result.problem, result.reconstruction)
     refinable = replace(result.problem, observations=replace(result.problem.observations, intrinsics="refine"))
+    rejected: Result | None = None
     for problem in (refinable, without_intrinsics(result.problem)):
         attempts = _guessed_attempts(problem, config, on_progress)
         if not attempts:
             continue
         best = best_attempt(problem, attempts)
         if SUSPICIOUS * best.cost <= given and (best.certificate.accepted or not result.certificate.accepted):
-            return best.result(problem, [*result.starts, *(a.report() for a in attempts)])
-    return None
+            found = best.result(problem, [*result.starts, *(a.report() for a in attempts)])
+            if found.accepted:
+                return found
+            rejected = rejected or found
+    return rejected
 
 
 def _guessed_attempts(problem: Problem, config: SolveConfig, on_progress: OnProgress | None) -> list[Attempt]:

@@ -17,7 +17,7 @@ ROOMS = (
     ("problem",),
     ("recalibration",),
     ("engine", "evaluation", "initialization"),
-    ("formulations", "parallel", "refinement"),
+    ("formulations", "parallel", "refinement", "trace"),
     ("euclidean", "upgrade", "varpro"),
     ("certificate", "two_view"),
     ("camera_reports",),

@@ -65,8 +65,9 @@ def solve_single(
     assert state.reconstruction is not None
     certificate = certify(problem, state.reconstruction)
     return Result(
-        problem, config, state.P, state.X, state.before, state.upgraded, state.reconstruction, certificate, state.reports
-    )
+        problem, config, state.P, state.X, state.before, state.upgraded, state.reconstruction, certificate, state.reports,
+        trace=state.trace,
+    )  # fmt: skip
 
 
 def evaluate(estimate: Model, truth: Model) -> Metrics:

@@ -28,6 +28,7 @@ from initfree.reconstruction import Reconstruction
 from initfree.refinement.radial import refine_radial
 from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection, reprojection_errors
 from initfree.result import StageReport
+from initfree.trace import Moving, Trace
 from initfree.tracks import Array
 from initfree.two_view.pair_matrices import pair_matrices
 from initfree.two_view.rotations import rotations_for
@@ -64,10 +65,23 @@ class State:
     """the newest metric one"""
     reports: tuple[StageReport, ...] = ()
     on_progress: OnProgress | None = None
+    trace: Trace = field(default_factory=Trace)
+    """where the stages have been"""
 
-    def reporting(self, stage: str) -> OnIteration | None:
-        """How a stage tells of its iterations."""
-        return None if self.on_progress is None else partial(self.on_progress, stage)
+    def reporting(self, stage: str, moving: Moving | None = None, *, metric: bool = False) -> OnIteration | None:
+        """How a stage tells of its iterations; `moving` says where its cameras and landmarks are."""
+        telling = None if self.on_progress is None else partial(self.on_progress, stage)
+        if moving is None:
+            return telling
+        keep = self.trace.begin(stage, self.problem.landmark_ids, moving, metric=metric)
+
+        def both(index: int, step: Iteration) -> None:
+            if step.accepted:
+                keep(index + 1, step.cost)
+            if telling is not None:
+                telling(index, step)
+
+        return both
 
     def with_report(self, report: StageReport, **found: object) -> "State":
         """The state after a stage."""
@@ -107,7 +121,10 @@ def minimise_ose(state: State) -> State:
         problem.tracks, problem.m, formulation, first,
         loss=config.loss, loss_scale=config.loss_scale, camera_term=term, solver=_linear_solver(config),
     )  # fmt: skip
-    convergence = stage.minimise(LMConfig(config.max_iterations, config.tolerance), state.reporting("varpro"))
+    # Cameras of radial formulations have no third row yet: nothing that could be shown.
+    moving = None if formulation.radial else lambda: (stage.P, stage.X)
+    limits = LMConfig(config.max_iterations, config.tolerance)
+    convergence = stage.minimise(limits, state.reporting("varpro", moving))
     report = _report("varpro", convergence, stage.mean_residual, "normalised")
     if not formulation.radial:
         error = reprojection_errors(problem.tracks, problem.m, problem.unit, stage.P, stage.X)
@@ -149,7 +166,8 @@ def refine_projective(state: State) -> State:
         return state
     error = Reprojection(problem.m, problem.unit)
     stage = ProjectiveRefinement(problem.tracks, error, state.P, state.X, solver=_linear_solver(config))
-    limits, on_iteration = LMConfig(config.max_iterations, config.refine_tolerance), state.reporting("refinement")
+    on_iteration = state.reporting("refinement", lambda: stage.reconstruction)
+    limits = LMConfig(config.max_iterations, config.refine_tolerance)
     if config.refine_loss == "none":
         convergence = stage.minimise(limits, on_iteration=on_iteration)
     else:
@@ -179,11 +197,20 @@ def adjust_euclidean(state: State) -> State:
         return state
     assert state.reconstruction is not None, "the adjustment follows the upgrade"
     began = time.perf_counter()
+    now = state.reconstruction
+    tell = state.reporting("adjustment", lambda: (np.concatenate([now.R, now.t[:, :, None]], axis=2), now.xyz), metric=True)
+
+    def on_step(index: int, step: Iteration, reached: Reconstruction) -> None:
+        nonlocal now
+        now = reached
+        if tell is not None:
+            tell(index, step)
+
     free = FreeIntrinsics.unless(problem.calibrated)
     limits = AdjustConfig(free=free, max_iterations=config.max_iterations, tolerance=config.adjust_tolerance)
     reconstruction, convergence = adjust(
         problem.tracks, problem.m, problem.unit, state.reconstruction, limits,
-        groups=problem.camera_ids, on_iteration=state.reporting("adjustment"),
+        groups=problem.camera_ids, on_step=on_step,
     )  # fmt: skip
     mean = float(np.mean(residuals(problem, reconstruction).error))
     report = _report("adjustment", convergence, mean, "pixels")

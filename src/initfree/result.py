@@ -1,6 +1,6 @@
 """What a solve returns."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,8 @@ from initfree.config import SolveConfig
 from initfree.engine.levenberg_marquardt import Iteration
 from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array
+from initfree.trace import Moment, Trace
+from initfree.tracks import Array, Index
 from initfree.upgrade.metric import Upgraded
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ class Result:
     """name of the start that won"""
     start_config: SolveConfig | None = None
     """its configuration; `config` is what was asked for"""
+    trace: Trace = field(default_factory=Trace, repr=False)
+    """the way of the start that won, see `moments`"""
     notes: tuple[str, ...] = ()
     """what else the user should know, a sentence each"""
 
@@ -119,6 +122,10 @@ class Result:
     def cameras(self) -> tuple[CameraReport, ...]:
         """Error, wrong detections and uncertainty of every camera."""
         return camera_reports(self.problem, self.reconstruction, self.uncertainty)
+
+    def moments(self) -> tuple[Index, list[Moment]]:
+        """Ids of some landmarks, and where they and the cameras were after each step, in the world of the result."""
+        return self.trace.moments(self.upgraded.reconstruction, self.reconstruction)
 
     def stage(self, name: str) -> StageReport:
         """The report of a stage by name."""

@@ -72,7 +72,7 @@ class Attempt:
         assert self.state.upgraded is not None
         return Result(
             problem, self.start.config, self.P, self.X, self.before, self.state.upgraded, self.reconstruction,
-            self.certificate, self.stages, tuple(reports), self.start.name,
+            self.certificate, self.stages, tuple(reports), self.start.name, trace=self.state.trace,
         )  # fmt: skip
 
 

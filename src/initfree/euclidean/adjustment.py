@@ -1,12 +1,21 @@
 """Levenberg-Marquardt over metric cameras and landmarks, landmarks eliminated by Schur complement."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from initfree.engine import threads
 from initfree.engine.factorisation import factorisation
-from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, coarse, gradient_cosine, joined
+from initfree.engine.levenberg_marquardt import (
+    Convergence,
+    Iteration,
+    LMConfig,
+    OnIteration,
+    coarse,
+    gradient_cosine,
+    joined,
+)
 from initfree.engine.losses import Cauchy, LeastSquares, Loss
 from initfree.engine.robust_stage import RobustStage
 from initfree.errors import InputError
@@ -19,6 +28,9 @@ from initfree.tracks import Array, Index, Tracks
 
 _WIDE = 1000.0
 """pixels: a scale at which Cauchy is least squares for all but points that are nowhere near"""
+
+OnStep = Callable[[int, Iteration, Reconstruction], None]
+"""called with the attempt, its figures and where the adjustment is after it"""
 
 
 @dataclass(frozen=True)
@@ -115,6 +127,10 @@ class EuclideanAdjustment(RobustStage):
     def accept(self, trial: _Trial) -> None:
         self.state, self._squared = trial.state, trial.squared
 
+    def telling(self, on_step: OnStep | None) -> OnIteration | None:
+        """How the loop tells of a step: with where it led."""
+        return None if on_step is None else lambda index, step: on_step(index, step, self.state)
+
     @property
     def squared_residuals(self) -> Array:
         """|r|² of every observation in pixels², without loss and weight."""
@@ -170,7 +186,7 @@ def adjust(
     *,
     groups: Index | None = None,
     weight: Array | None = None,
-    on_iteration: OnIteration | None = None,
+    on_step: OnStep | None = None,
 ) -> tuple[Reconstruction, Convergence]:
     """Re-triangulate and adjust at each scale in turn; the metric reconstruction and the history.
 
@@ -191,6 +207,6 @@ def adjust(
             tracks, m, unit, replace(state, xyz=xyz),
             free=config.free, groups=groups, weight=weight, cheirality=cheirality,
         )  # fmt: skip
-        parts.append(stage.minimise(limits if k == len(rounds) - 1 else coarse(limits), loss, on_iteration))
+        parts.append(stage.minimise(limits if k == len(rounds) - 1 else coarse(limits), loss, stage.telling(on_step)))
         state = stage.state
     return state, joined(parts)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from initfree.commands.generate import generate as command
+from initfree.commands.cli import main
 from initfree.errors import InputError
 from initfree.generator import Config, generate, load
 from initfree.generator.config import Courthouse, LookAt, Mesh, PointCloud, Ring, Rings
@@ -96,28 +96,33 @@ def test_bad_flags(flags, words):
         generate("set1", **flags)
 
 
-def test_the_command_writes_nothing_on_bad_input(tmp_path):
-    with pytest.raises(InputError, match="impossible"):
-        command("set1", output=tmp_path / "out", density=90.0)
-    with pytest.raises(InputError, match=r"no preset or file set99; expected a TOML file or one of .*, aerial, set1"):
-        command("set99", output=tmp_path / "out")
-    with pytest.raises(InputError, match="--output"):
-        command("set1")
-    with pytest.raises(InputError, match="--engine eevee is about images and depth maps; expected --render"):
-        command("set1", output=tmp_path / "out", engine="eevee")
-    with pytest.raises(InputError, match="--list"):
-        command(None, output=tmp_path / "out")
-    assert not list(tmp_path.iterdir())
+def command(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main(["generate", *map(str, arguments)])
+    return int(stop.value.code or 0)
+
+
+def test_the_command_writes_nothing_on_bad_input(tmp_path, capsys):
+    out = tmp_path / "out"
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="is a file"):
-        command("thin4", output=tmp_path / "file")
+    for arguments, words in (
+        (("set1", "-o", out, "--density", 90.0), "impossible"),
+        (("set99", "-o", out), "no preset or file set99; expected a TOML file or one of"),
+        (("set1",), "--output"),
+        (("set1", "-o", out, "--engine", "eevee"), "--engine eevee is about images and depth maps; expected --render"),
+        (("-o", out), "--list"),
+        (("thin4", "-o", tmp_path / "file"), "is a file"),
+    ):
+        assert command(*arguments) == 2
+        assert words in " ".join(capsys.readouterr().err.split())
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_the_command_writes_and_lists(tmp_path, capsys):
-    assert command("thin4", output=tmp_path / "out", seed=2, noise=0.5, database=False) == 0
+    assert command("thin4", "-o", tmp_path / "out", "--seed", 2, "--noise", 0.5, "--no-database") == 0
     assert "60 cameras, 344 landmarks" in " ".join(capsys.readouterr().out.split())
     assert (tmp_path / "out" / "noisy" / "0" / "images.bin").is_file()
-    assert command(None, list=True) == 0
+    assert command("--list") == 0
     shown = capsys.readouterr().out
     assert all(f"set{k}" in shown for k in range(1, 9))
 

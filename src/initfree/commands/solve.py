@@ -27,11 +27,12 @@ from initfree.result import Result
 NOT_ACCEPTED = 3
 
 
-def _refuse_to_overwrite(output: Path, read: Path) -> None:
-    """The model that was read must not be the one that is written."""
-    model = find_model(read) if read.is_dir() else None
-    if model is not None and model.resolve() == (output / "sparse" / "0").resolve():
-        raise InputError(f"output {output} would overwrite the model in {read}; expected another directory")
+def _refuse_to_overwrite(output: Path, *models: Path | None) -> None:
+    """No model that was read may be the one that is written."""
+    for read in models:
+        model = find_model(read) if read is not None and read.is_dir() else None
+        if model is not None and model.resolve() == (output / "sparse" / "0").resolve():
+            raise InputError(f"output {output} would overwrite the model in {read}; expected another directory")
 
 
 def solve(
@@ -72,37 +73,37 @@ def solve(
     problem = load(input, min_obs, intrinsics, None if image_list is None else image_names(image_list))
     if images is not None:
         check_images(problem, images)
-    model = None if truth is None else load_model(truth)
-    if config.rotations == "truth" and model is None:
+    if config.rotations == "truth" and truth is None:
         raise InputError("--rotations truth takes rotations from a model; give it with --truth MODEL")
-    for read in (input, *([] if truth is None else [truth])):
-        _refuse_to_overwrite(output, read)
+    model = None if truth is None else load_model(truth)
+    _refuse_to_overwrite(output, input, truth)
     # Staged before the solve: an output that cannot be written should not cost the user a solve.
     with staged_directory(output) as staging:
         with SolveProgress(shown) as progress:
             result = solve_problem(problem, config, strategy, truth=model, on_progress=progress)
         metrics = None if model is None else _scored(result, model)
         scores = None if metrics is None else {stage: m.to_dict() for stage, m in metrics.items()}
-        write_into(
-            result,
-            staging,
-            images,
-            truth=None if truth is None else str(truth),
-            metrics=scores,
-            seconds=time.perf_counter() - began,
-        )
-    out, seconds = Console(highlight=False, markup=False), time.perf_counter() - began
+        named = None if truth is None else str(truth)
+        write_into(result, staging, images, truth=named, metrics=scores, seconds=time.perf_counter() - began)
+    seconds = time.perf_counter() - began
     if shown.json_lines:
         progress.finished(result, output, scores)
-    elif shown.quiet:
-        print_verdict(out, result, seconds)
     else:
-        print_result(out, result, seconds)
-        if metrics is not None:
-            print_metrics(out, metrics)
-        out.print(f"read: {problem.observations.source}", soft_wrap=True)
-        out.print(f"written: {output / 'sparse' / '0'} and {output / 'run.json'}", soft_wrap=True)
+        _show(result, output, metrics, seconds, shown.quiet)
     return 0 if result.accepted else NOT_ACCEPTED
+
+
+def _show(result: Result, output: Path, metrics: dict[str, Metrics] | None, seconds: float, quiet: bool) -> None:
+    """The closing table and what was read and written; with --quiet the verdict alone."""
+    out = Console(highlight=False, markup=False)
+    if quiet:
+        print_verdict(out, result, seconds)
+        return
+    print_result(out, result, seconds)
+    if metrics is not None:
+        print_metrics(out, metrics)
+    out.print(f"read: {result.problem.observations.source}", soft_wrap=True)
+    out.print(f"written: {output / 'sparse' / '0'} and {output / 'run.json'}", soft_wrap=True)
 
 
 def _scored(result: Result, truth: Reconstruction) -> dict[str, Metrics]:

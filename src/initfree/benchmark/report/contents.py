@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 
 from initfree.benchmark.report.attribution import attribution_tables
@@ -102,55 +103,70 @@ def _early(sweep: Sweep) -> list[Section]:
     rows = sweep.rows
     main = {table.name: table for table in summary_tables(rows)}
     extra = {table.name: table for table in appendix_tables(rows)}
-    by_formulation = [t for name, t in main.items() if name.startswith("summary-formulations")]
-    by_init = [t for name, t in main.items() if name.startswith("init-")]
-    failures = [
-        Figure(
-            f"failure-{u}",
-            f"Failure rate after the {u} upgrade",
-            f"Failure rate after the {u} upgrade, runs in bins of equal size; bars: 95% intervals.",
-            failure_figure(rows, u),
-        )
-        for u in ("linear1997", "selected")
-    ]
-    selected = [t for name, t in extra.items() if "selected" in name]
-    solved = descents(sweep)
-    kept = {str(job) for job in rows["job"].unique() if sweep.reconstruction(str(job)) is not None}
     return [
+        _attribution(rows),
+        _protocol(rows),
+        _solvers(sweep),
+        *_averages(main),
+        _upgrades(rows, main["upgrade"]),
+        _pairs(sweep),
         Section(
-            "attribution",
-            "Why runs fail",
-            "Which stage the failures of the paper's pipeline are due to.",
-            attribution_tables(rows),
+            "selected",
+            "Selected upgrade",
+            "The summary again, after the selected upgrade.",
+            [t for name, t in extra.items() if "selected" in name],
         ),
         Section(
-            "protocol",
-            "Convergence and degenerate sets",
-            "Whether the stages converged, and where the paper's linear upgrade cannot tell the metric frame.",
-            [stopping_table(rows), nullity_table(rows), sound_sets_table(rows)],
+            "runtime",
+            "Runtime and rotations",
+            "Where the time goes, and what true rotations are worth.",
+            [extra["runtime"], extra["rotations"]],
         ),
-        Section(
-            "solvers",
-            "Linear solvers",
-            "The paper's power series beside exact steps and conjugate gradients.",
-            [solvers_table(solved)],
-            [
-                Figure(
-                    "solvers",
-                    "Time to the optimum by linear solver",
-                    "Percent of runs whose stage 1 is within 1% (solid) or 0.01% (dotted) of the best cost of its problem.",
-                    solver_figure(solved),
-                )
-            ],
-        ),
+        Section("methods", "Whole methods", "Other ways to reconstruct the same tracks.", method_tables(rows)),
+        _bal(sweep),
+    ]
+
+
+def _attribution(rows: pd.DataFrame) -> Section:
+    lead = "Which stage the failures of the paper's pipeline are due to."
+    return Section("attribution", "Why runs fail", lead, attribution_tables(rows))
+
+
+def _protocol(rows: pd.DataFrame) -> Section:
+    return Section(
+        "protocol",
+        "Convergence and degenerate sets",
+        "Whether the stages converged, and where the paper's linear upgrade cannot tell the metric frame.",
+        [stopping_table(rows), nullity_table(rows), sound_sets_table(rows)],
+    )
+
+
+def _solvers(sweep: Sweep) -> Section:
+    solved = descents(sweep)
+    figure = Figure(
+        "solvers",
+        "Time to the optimum by linear solver",
+        "Percent of runs whose stage 1 is within 1% (solid) or 0.01% (dotted) of the best cost of its problem.",
+        solver_figure(solved),
+    )
+    lead = "The paper's power series beside exact steps and conjugate gradients."
+    return Section("solvers", "Linear solvers", lead, [solvers_table(solved)], [figure])
+
+
+def _averages(main: dict[str, Table]) -> list[Section]:
+    """Means by formulation, by start, by loss and by density."""
+    return [
         Section(
             "formulations",
             "Formulations",
             "The five object-space errors, averaged over sets, starts and losses.",
-            by_formulation,
+            [t for name, t in main.items() if name.startswith("summary-formulations")],
         ),
         Section(
-            "initialisation", "Initialisation", "How much the start matters, without and with the Cauchy loss.", by_init
+            "initialisation",
+            "Initialisation",
+            "How much the start matters, without and with the Cauchy loss.",
+            [t for name, t in main.items() if name.startswith("init-")],
         ),
         Section(
             "rescue",
@@ -164,40 +180,47 @@ def _early(sweep: Sweep) -> list[Section]:
             "What six observations a landmark change against three.",
             [main["densification"], main["densification-by-formulation"]],
         ),
-        Section(
-            "upgrade",
-            "Metric upgrade and failure",
-            "The same projective solutions before and after each upgrade; what predicts failure.",
-            [main["upgrade"], gap_table(rows)],
-            failures,
-        ),
-        Section(
-            "pairs",
-            "One factor decides",
-            "Pairs of runs on the paper's sets that differ in the initialisation, the loss or the density alone.",
-            [],
-            [
-                Figure(
-                    "pairs", "Pairs of runs that one factor decides", _PAIRS, bal_figure(controlled_pairs(rows, kept), sweep)
-                )
-            ],
-        ),
-        Section("selected", "Selected upgrade", "The summary again, after the selected upgrade.", selected),
-        Section(
-            "runtime",
-            "Runtime and rotations",
-            "Where the time goes, and what true rotations are worth.",
-            [extra["runtime"], extra["rotations"]],
-        ),
-        Section("methods", "Whole methods", "Other ways to reconstruct the same tracks.", method_tables(rows)),
-        _bal(sweep),
     ]
+
+
+def _upgrades(rows: pd.DataFrame, effect: Table) -> Section:
+    failures = [
+        Figure(
+            f"failure-{u}",
+            f"Failure rate after the {u} upgrade",
+            f"Failure rate after the {u} upgrade, runs in bins of equal size; bars: 95% intervals.",
+            failure_figure(rows, u),
+        )
+        for u in ("linear1997", "selected")
+    ]
+    return Section(
+        "upgrade",
+        "Metric upgrade and failure",
+        "The same projective solutions before and after each upgrade; what predicts failure.",
+        [effect, gap_table(rows)],
+        failures,
+    )
+
+
+def _pairs(sweep: Sweep) -> Section:
+    pairs = controlled_pairs(sweep.rows, _kept(sweep))
+    return Section(
+        "pairs",
+        "One factor decides",
+        "Pairs of runs on the paper's sets that differ in the initialisation, the loss or the density alone.",
+        [],
+        [Figure("pairs", "Pairs of runs that one factor decides", _PAIRS, bal_figure(pairs, sweep))],
+    )
+
+
+def _kept(sweep: Sweep) -> set[str]:
+    """Jobs whose reconstruction is in the sweep's folder."""
+    return {str(job) for job in sweep.rows["job"].unique() if sweep.reconstruction(str(job)) is not None}
 
 
 def _bal(sweep: Sweep) -> Section:
     rows = sweep.rows
-    kept = {str(job) for job in rows["job"].unique() if sweep.reconstruction(str(job)) is not None}
-    pairs = find_pairs(rows, kept)
+    pairs = find_pairs(rows, _kept(sweep))
     caption = (
         "Each row varies one factor and keeps the rest. Left: costs of both runs, as far as they have the stage; red: "
         "failed, green: recovered. Right: reconstructions, landmarks (dots) and cameras (squares) in colour over the "

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pycolmap
 import pytest
+from commanding import run, write_ring
 from models import to_bal, to_reconstruction
 from synthetic import ring
 
@@ -18,15 +19,7 @@ from initfree.formulations import LinearFormulation, base, register
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> Path:
-    directory = tmp_path_factory.mktemp("model")
-    to_reconstruction(ring(cameras=10, landmarks=150, min_observations=3)).write_text(str(directory))
-    return directory
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as stop:
-        main([str(a) for a in arguments])
-    return int(stop.value.code or 0)
+    return write_ring(tmp_path_factory.mktemp("model"))
 
 
 def fails(capsys, *arguments: object) -> str:

@@ -227,7 +227,7 @@ BAD = {
     ("Bundler", "nan"): (lambda p: edited(p, r"\n420\.0 0 0", "\nnan 0 0"), "expected finite numbers"),
     ("Bundler", "count"): (lambda p: edited(p, r"\n8 \d+", "\n8 six"), "expected a whole number"),
     ("Bundler", "many"): (lambda p: edited(p, r"\n8 (\d+)", r"\n999999 \1"), "more than the file holds"),
-    ("Bundler", "camera"): (lambda p: edited(p, r"(10 20 30\n\d+) \d+ ", r"\1 77 "), "names camera 77 of 8"),
+    ("Bundler", "camera"): (lambda p: edited(p, r"(10 20 30\n\d+) \d+ ", r"\1 77 "), "seen by image 77 of 8"),
     ("NVM", "truncated"): (lambda p: p.write_text(p.read_text()[:2000]), "ends too early|more than the file holds"),
     ("NVM", "word"): (lambda p: edited(p, r"image0\.jpg\t420\.0|image0\.jpg\t420", "image0.jpg\tlong"), "expected numbers"),
     ("OpenSfM", "projection"): (

@@ -5,27 +5,17 @@ import json
 from pathlib import Path
 
 import pytest
-from models import to_reconstruction
+from commanding import run, write_ring
 from rich.console import Console
-from synthetic import ring
 
 from initfree.commands import solve_progress
-from initfree.commands.cli import main
 from initfree.commands.solve_progress import Shown, SolveProgress
 from initfree.engine.levenberg_marquardt import Iteration
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> Path:
-    directory = tmp_path_factory.mktemp("model")
-    to_reconstruction(ring(cameras=10, landmarks=150, min_observations=3)).write_text(str(directory))
-    return directory
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as stop:
-        main([str(a) for a in arguments])
-    return int(stop.value.code or 0)
+    return write_ring(tmp_path_factory.mktemp("model"))
 
 
 def test_json_lines(tmp_path, model, capsys):

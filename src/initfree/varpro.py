@@ -4,12 +4,10 @@ RW2 (Kaufman's approximation, paper eq. RW2): landmarks are solved in closed for
 damped; the cameras' step solves (Ju'(I - Jv Jv†)Ju + λ I) δ = -Ju*'ε, the reduced system of `engine.reduced_system`.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from initfree.config import LossName
-from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, minimise
+from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, ProjectiveTrial, minimise
 from initfree.engine.linear_solver import EXACT, LinearSolver
 from initfree.engine.losses import Cauchy, LeastSquares, Loss, scale_from_median
 from initfree.engine.matrix import UNWEIGHTED, CameraTerm
@@ -22,17 +20,6 @@ from initfree.tracks import Array, Tracks
 _SCALE_MULTIPLE = 3.0
 _SCALE_FLOOR = 2e-3
 """In normalised units, where an image is about 2 wide: around a pixel."""
-
-
-@dataclass(frozen=True)
-class _Trial:
-    P: Array
-    X: Array
-    y: Array
-    squared: Array
-    cost: float
-    predicted: float
-    step: float
 
 
 class VariableProjection:
@@ -112,7 +99,7 @@ class VariableProjection:
         self._system.assemble(self._effective, self.P, self.X, weight=self._weight)
         return self._cost(self.P, self._squared)
 
-    def attempt(self, damping: float) -> _Trial | None:
+    def attempt(self, damping: float) -> ProjectiveTrial | None:
         solved = self._system.solve(damping)
         if solved is None:
             return None
@@ -120,9 +107,9 @@ class VariableProjection:
         P = self.P + step
         X, y = self._effective.landmarks(self._tracks, P)
         squared = self._residuals(y)
-        return _Trial(P, X, y, squared, self._cost(P, squared), predicted, float(np.linalg.norm(step)))
+        return ProjectiveTrial(P, X, y, squared, self._cost(P, squared), predicted, float(np.linalg.norm(step)))
 
-    def accept(self, trial: _Trial) -> None:
+    def accept(self, trial: ProjectiveTrial) -> None:
         self.P, self.X, self._y, self._squared = trial.P, trial.X, trial.y, trial.squared
 
     def gradient_cosine(self) -> float:

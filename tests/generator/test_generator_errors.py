@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import trimesh
+from commanding import run
 
-from initfree.commands.cli import main
 from initfree.errors import InputError
 from initfree.generator import Config, generate, load
 from initfree.generator.config import Courthouse, LookAt, Mesh, PointCloud, Ring, Rings
@@ -96,12 +96,6 @@ def test_bad_flags(flags, words):
         generate("set1", **flags)
 
 
-def command(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as stop:
-        main(["generate", *map(str, arguments)])
-    return int(stop.value.code or 0)
-
-
 def test_the_command_writes_nothing_on_bad_input(tmp_path, capsys):
     out = tmp_path / "out"
     (tmp_path / "file").write_text("")
@@ -113,16 +107,16 @@ def test_the_command_writes_nothing_on_bad_input(tmp_path, capsys):
         (("-o", out), "--list"),
         (("thin4", "-o", tmp_path / "file"), "is a file"),
     ):
-        assert command(*arguments) == 2
+        assert run("generate", *arguments) == 2
         assert words in " ".join(capsys.readouterr().err.split())
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_the_command_writes_and_lists(tmp_path, capsys):
-    assert command("thin4", "-o", tmp_path / "out", "--seed", 2, "--noise", 0.5, "--no-database") == 0
+    assert run("generate", "thin4", "-o", tmp_path / "out", "--seed", 2, "--noise", 0.5, "--no-database") == 0
     assert "60 cameras, 344 landmarks" in " ".join(capsys.readouterr().out.split())
     assert (tmp_path / "out" / "noisy" / "0" / "images.bin").is_file()
-    assert command("--list") == 0
+    assert run("generate", "--list") == 0
     shown = capsys.readouterr().out
     assert all(f"set{k}" in shown for k in range(1, 9))
 

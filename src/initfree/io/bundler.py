@@ -3,17 +3,16 @@
 list.txt beside it names the images. Turned by diag(1, -1, -1), cameras and measurements are ours, as in BAL.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from initfree.errors import InputError
 from initfree.io.rows import centred_camera, observations_of_rows, size_around
-from initfree.io.words import Words, begins_with, read_text
+from initfree.io.words import Views, Words, begins_with, read_text, read_views
 from initfree.observations import Intrinsics, Observations
 from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array, Index
+from initfree.tracks import Array
 
 _HEAD = "# Bundle file"
 _TURN = np.diag([1.0, -1.0, -1.0])
@@ -28,21 +27,19 @@ class _Bundle:
     names: list[str]
     cameras: Array
     """(cameras, 15): f, k1, k2, R row by row, t; f is zero where Bundler did not register the image"""
-    xyz: Array
-    image: Index
-    landmark: Index
-    uv: Array
+    views: Views
     """from the middle of the image, y down"""
 
 
 def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Observations:
     """Focal lengths and distortion of the file are a guess to refine. Image ids and point ids count from 1."""
     bundle = _read(path)
-    size = size_around(bundle.uv)
+    views = bundle.views
+    size = size_around(views.uv)
     focal = np.where(bundle.cameras[:, 0] > 0.0, bundle.cameras[:, 0], float(size))
     cameras = [centred_camera(f, k1, k2, size) for f, (k1, k2) in zip(focal, bundle.cameras[:, 1:3], strict=True)]
     return observations_of_rows(
-        str(path), bundle.names, cameras, bundle.image, bundle.landmark + 1, bundle.uv + size / 2.0, intrinsics or "refine"
+        str(path), bundle.names, cameras, views.image, views.landmark + 1, views.uv + size / 2.0, intrinsics or "refine"
     )
 
 
@@ -53,7 +50,7 @@ def reconstruction_of(path: Path) -> Reconstruction:
     R = _TURN @ bundle.cameras[placed, 3:12].reshape(-1, 3, 3)
     t = bundle.cameras[placed, 12:] @ _TURN
     names = tuple(bundle.names[k] for k in placed)
-    return Reconstruction.of_poses(names, R, t, np.arange(1, len(bundle.xyz) + 1), bundle.xyz)
+    return Reconstruction.of_poses(names, R, t, np.arange(1, len(bundle.views.xyz) + 1), bundle.views.xyz)
 
 
 def _read(path: Path) -> _Bundle:
@@ -61,21 +58,8 @@ def _read(path: Path) -> _Bundle:
     words = Words(path, "Bundler file", text.split("\n", 1)[1] if "\n" in text else "")
     cameras, points = words.count("the number of cameras"), words.count("the number of points")
     table = words.numbers(15 * cameras, "f, k1, k2, R, t of the cameras").reshape(cameras, 15)
-    xyz, image, landmark, uv = np.empty((points, 3)), [], [], []
-    for j in range(points):
-        xyz[j] = words.numbers(6, "position and colour of the points")[:3]
-        seen = words.count("the number of views of a point")
-        views = words.numbers(4 * seen, "camera, key, x, y of the views").reshape(seen, 4)
-        image.append(views[:, 0])
-        landmark.append(np.full(seen, j))
-        uv.append(views[:, 2:] * (1.0, -1.0))
-    image = np.concatenate([np.empty(0), *image]).astype(np.int64)
-    if len(image) and not 0 <= image.min() <= image.max() < cameras:
-        raise InputError(
-            f"{path}: a view names camera {image.max() if image.max() >= cameras else image.min()} of {cameras}"
-        )
-    landmark = np.concatenate([np.empty(0, dtype=np.int64), *landmark])
-    return _Bundle(_names(path, cameras), table, xyz, image, landmark, np.concatenate([np.empty((0, 2)), *uv]))
+    views = read_views(words, points, cameras)
+    return _Bundle(_names(path, cameras), table, replace(views, uv=views.uv * (1.0, -1.0)))
 
 
 def _names(path: Path, cameras: int) -> list[str]:

@@ -1,11 +1,12 @@
 """The words of a text file, one after the other, as the formats of the years before JSON have them."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from initfree.errors import InputError
-from initfree.tracks import Array
+from initfree.tracks import Array, Index
 
 
 class Words:
@@ -45,6 +46,32 @@ class Words:
                 f"{self.path}: {expected} have {words[int(np.argmin(np.isfinite(values)))]!r}; expected finite numbers"
             )
         return values
+
+
+@dataclass(frozen=True)
+class Views:
+    """The points of a file, each followed by where it is seen."""
+
+    xyz: Array
+    image: Index
+    landmark: Index
+    uv: Array
+
+
+def read_views(words: Words, points: int, images: int) -> Views:
+    """Of each point its position, its colour, how often it is seen, and each time image, feature, x, y."""
+    xyz, views = np.empty((points, 3)), [np.empty((0, 4))]
+    for j in range(points):
+        xyz[j] = words.numbers(6, "position and colour of the points")[:3]
+        seen = words.count("how often a point is seen")
+        views.append(words.numbers(4 * seen, "image, feature, x, y of the views").reshape(seen, 4))
+    landmark = np.repeat(np.arange(points), [len(v) for v in views[1:]])
+    table = np.concatenate(views)
+    image = table[:, 0].astype(np.int64)
+    outside = image[(image < 0) | (image >= images)]
+    if len(outside):
+        raise InputError(f"{words.path}: a point is seen by image {outside[0]} of {images}, counted from 0")
+    return Views(xyz, image, landmark, table[:, 2:])
 
 
 def read_text(path: Path) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from initfree.engine import threads
 from initfree.engine.kernels import kernel
+from initfree.engine.levenberg_marquardt import ProjectiveTrial
 from initfree.engine.linear_solver import EXACT, LinearSolver
 from initfree.engine.losses import Cauchy
 from initfree.engine.quadratic import Quadratic, project
@@ -85,17 +86,6 @@ _UNDAMPED = 1e-12
 """as good as none, for homogeneous landmarks, whose blocks are singular along them"""
 
 
-@dataclass(frozen=True)
-class _Trial:
-    P: Array
-    X: Array
-    y: Array
-    squared: Array
-    cost: float
-    predicted: float
-    step: float
-
-
 class ProjectiveRefinement(RobustStage):
     """Joint Levenberg-Marquardt over cameras and landmarks with Schur complement.
 
@@ -119,7 +109,7 @@ class ProjectiveRefinement(RobustStage):
             self._quadratic = self._quadratic.weighted(self._loss.weights(self._squared))
         return self._loss.total(self._squared)
 
-    def attempt(self, damping: float) -> _Trial | None:
+    def attempt(self, damping: float) -> ProjectiveTrial | None:
         self._system.assemble(self._quadratic, self.P, self.X, homogeneous=True, landmark_damping=damping)
         scale = np.maximum(self._system.diagonal().mean(axis=1), 1e-300)
         solved = self._system.solve(np.repeat(damping * scale, 12))
@@ -130,9 +120,11 @@ class ProjectiveRefinement(RobustStage):
         P, X = on_spheres(self.P + step, X)
         y = project(self._tracks, P, X)
         squared = self._error.squared_residuals(y)
-        return _Trial(P, X, y, squared, self._loss.total(squared), predicted + landmarks, float(np.linalg.norm(step)))
+        return ProjectiveTrial(
+            P, X, y, squared, self._loss.total(squared), predicted + landmarks, float(np.linalg.norm(step))
+        )
 
-    def accept(self, trial: _Trial) -> None:
+    def accept(self, trial: ProjectiveTrial) -> None:
         self.P, self.X, self._y, self._squared = trial.P, trial.X, trial.y, trial.squared
 
     def gradient_cosine(self) -> float:

@@ -21,7 +21,7 @@ ROOMS = (
     ("euclidean", "upgrade", "varpro"),
     ("certificate", "two_view"),
     ("camera_reports",),
-    ("result",),
+    ("drawing", "result"),
     ("io", "pipeline"),
     ("auto",),
     ("api",),

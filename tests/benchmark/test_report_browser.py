@@ -1,46 +1,20 @@
 """The page in headless Chromium, where that and Playwright are installed."""
 
 import io
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from browsing import Visit, browser, needs_a_browser, overlaps
 from made import row
 from PIL import Image
 
 from initfree.benchmark.report import write_report
 
-playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: the page is not looked at")
-_CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
-pytestmark = pytest.mark.skipif(_CHROMIUM is None, reason="Chromium is not installed: the page is not looked at")
-_FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-_PATIENCE = 60_000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=_CHROMIUM, args=_FLAGS)
-        yield browser
-        browser.close()
-
-
-class Visit:
-    """A page with what it complained about and what it asked the network for."""
-
-    def __init__(self, browser: Any, path: Path) -> None:
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        self.page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="light")
-        self.page.set_default_timeout(_PATIENCE)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("console", lambda m: self.complaints.append(m.text) if m.type == "error" else None)
-        self.page.on("request", lambda r: self.requests.append(r.url))
-        self.page.goto(path.as_uri())
+__all__ = ["browser"]
+pytestmark = needs_a_browser
 
 
 @pytest.fixture(scope="module")
@@ -61,13 +35,46 @@ def shown(page: Any) -> list[list[str]]:
 def test_loads_whole_without_errors_or_network(visit: Visit):
     visit.page.wait_for_selector("#view3d canvas")
     assert visit.page.locator(".card").count() == 7
-    assert visit.page.locator(".js-plotly-plot").count() == 8, "two of failures, sets, pairs, BAL, scene, two of curves"
+    assert visit.page.locator(".js-plotly-plot").count() == 5, "two of failures, sets, pairs, BAL"
+    assert visit.page.locator(".curves svg").count() == 2
     assert [url for url in visit.requests if not url.startswith(("file:", "data:", "blob:"))] == []
     assert visit.complaints == []
 
 
 def test_fits_a_laptop(visit: Visit):
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= 1280
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_fits_a_phone(browser: Any, report: Path, scheme: str):
+    """Nothing is cut or overlaps at 500 pixels; sections are behind a button; wide tables say that they scroll."""
+    visit = Visit(browser, report, width=500, scheme=scheme)
+    page = visit.page
+    page.wait_for_selector("#view3d canvas")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 500
+    assert page.locator("nav").bounding_box()["height"] < 70
+    assert not page.locator("nav a").first.is_visible()
+    page.click("#menu")
+    assert page.locator("nav a").first.is_visible()
+    page.locator("nav a").nth(2).click()
+    assert not page.locator("nav a").first.is_visible()
+    for k in range(page.locator(".js-plotly-plot").count()):
+        assert (
+            overlaps(page, page.locator(".js-plotly-plot").nth(k), ".infolayer .annotation-text, .infolayer .xtitle") == []
+        )
+    wide = page.evaluate(
+        "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 4 && e.clientWidth)"
+        ".map(e => getComputedStyle(e.parentElement, '::before').content)"
+    )
+    assert wide
+    assert all("scroll" in words for words in wide)
+    assert visit.complaints == []
+    page.close()
+
+
+def test_says_what_failed_means_where_it_first_says_it(visit: Visit):
+    text = visit.page.inner_text("main").lower()
+    assert 0 <= text.index("a run failed if") == text.index("failed") - len("a run ")
 
 
 def test_filters(page: Any):

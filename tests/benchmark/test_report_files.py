@@ -105,12 +105,11 @@ def test_reconstructions_survive_their_encoding(sweep: Path):
     assert scenes.shown == scenes.available == 82
     entry = scenes.data["jobs"][0]
     model, truth = entry["upgrades"]["linear1997"], scenes.data["truths"][entry["truth"]]
-    raw = np.frombuffer(base64.b64decode(model["data"]), dtype="<u2")
-    n, m = model["cameras"], model["landmarks"]
-    assert (n, m, len(raw)) == (12, 200, 12 * 7 + 200 * 3), "every second of 400 landmarks"
+    places, turns, points = (np.frombuffer(base64.b64decode(model[part]), "<u2") for part in ("centres", "turns", "points"))
+    assert (len(places), len(turns), len(points)) == (12 * 3, 12 * 4, 200 * 3), "every second of 400 landmarks"
     with np.load(sweep / "reconstructions" / f"{entry['job']}.npz") as file:
         centres, xyz = file["linear1997_centres"], file["linear1997_xyz"][::2]
-    steps = np.concatenate([raw[: 3 * n], raw[7 * n :]]).reshape(-1, 3)
+    steps = np.concatenate([places, points]).reshape(-1, 3)
     decoded = np.asarray(truth["origin"]) + truth["side"] * steps / 65534.0
     known = (steps != 65535).all(axis=1)
     assert known.mean() > 0.9

@@ -2,7 +2,7 @@
 
 MODULES = {
     "generate": ("pydantic", "pydantic_core", "embreex", "trimesh", "matplotlib", "PIL", "OpenEXR"),
-    "bench": ("dask", "distributed", "filelock", "pyarrow", "pandas", "plotly", "jinja2"),
+    "bench": ("dask", "distributed", "filelock", "pyarrow", "pandas", "plotly"),
 }
 """extra: the modules that its packages bring"""
 

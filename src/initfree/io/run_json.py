@@ -53,6 +53,7 @@ def describe(result: "Result") -> dict[str, Any]:
         },
         "positive_depths": result.reconstruction.positive_depths(problem.tracks),
         "certificate": result.certificate.to_dict(),
+        "weakest_joint": _joint(result),
         "uncertainty": _uncertainty(result),
         "cameras": {report.name: asdict(report) for report in result.cameras},
         "notes": list(result.notes),
@@ -68,6 +69,14 @@ def _cameras(result: "Result") -> dict[str, dict[str, Any]]:
     problem = result.problem
     used = {int(k): problem.observations.cameras[int(k)] for k in np.unique(problem.camera_ids)}
     return {str(k): {"model": camera.model_name, "params": [float(p) for p in camera.params]} for k, camera in used.items()}
+
+
+def _joint(result: "Result") -> dict[str, Any]:
+    """Where the images hold together least: those of the smaller part, and what joins them with the others."""
+    evidence = result.certificate.evidence
+    j = evidence.joint
+    images = [evidence.names[k] for k in np.flatnonzero(j.smaller)]
+    return {"images": images, "joining_landmarks": j.joining, "that_fit": j.fitting}
 
 
 def _uncertainty(result: "Result") -> dict[str, Any]:
@@ -95,14 +104,15 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
 
 def to_json(value: dict[str, Any], indent: int | None = None) -> str:
     """The text of `write_json`."""
-    return json.dumps(_plain(value), indent=indent, allow_nan=False)
+    return json.dumps(plain(value), indent=indent, allow_nan=False)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """What JSON can hold: not-a-number and infinity are None."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value

@@ -13,27 +13,28 @@ import initfree
 from initfree.benchmark.report.contents import Contents
 from initfree.benchmark.report.formats import cells, header, labels
 from initfree.benchmark.report.scenes import LANDMARKS, Scenes
+from initfree.drawing.packed import script_safe
+from initfree.drawing.page import environment, read
 
 
 def render(contents: Contents, scenes: Scenes) -> str:
     """The page as HTML."""
     package = files("initfree.benchmark.report").joinpath("templates")
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("initfree.benchmark.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.globals.update(rendered=cells, labels=labels, header=header)
-    environment.filters["neighbours"] = _neighbours
-    environment.filters["figure_json"] = lambda figure: _script_safe(str(figure.to_json()))
-    return environment.get_template("page.html.j2").render(
+    templates = environment(jinja2.PackageLoader("initfree.benchmark.report"))
+    templates.globals.update(rendered=cells, labels=labels, header=header)
+    templates.globals["css"] = read("base.css") + package.joinpath("report.css").read_text(encoding="utf-8")
+    templates.filters["neighbours"] = _neighbours
+    templates.filters["figure_json"] = lambda figure: script_safe(str(figure.to_json()))
+    own = [package.joinpath(name).read_text(encoding="utf-8") for name in ("figures.js", "view.js")]
+    return templates.get_template("page.html.j2").render(
         contents=contents,
         left_out=[*contents.left_out, *([] if scenes.shown else ["Reconstructions"])],
         info=contents.sweep.info,
         version=initfree.__version__,
         scenes=scenes,
         landmarks=LANDMARKS,
-        scene_data=_script_safe(json.dumps(scenes.data, separators=(",", ":"))),
-        css=package.joinpath("page.css").read_text(encoding="utf-8"),
-        scripts=[package.joinpath(name).read_text(encoding="utf-8") for name in ("theme.js", "view.js")],
+        scene_data=script_safe(json.dumps(scenes.data, separators=(",", ":"))),
+        scripts=[read("scene.js"), read("chart.js"), *own],
         plotly=get_plotlyjs(),
     )
 
@@ -41,8 +42,3 @@ def render(contents: Contents, scenes: Scenes) -> str:
 def _neighbours(columns: list[Any], name: str) -> list[tuple[str, int]]:
     """Neighbours with the same value of an attribute, as (value, how many)."""
     return [(value, len(list(members))) for value, members in groupby(columns, key=attrgetter(name))]
-
-
-def _script_safe(text: str) -> str:
-    """JSON that may stand inside a script element."""
-    return text.replace("</", "<\\/")

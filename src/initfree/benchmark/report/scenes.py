@@ -1,18 +1,16 @@
 """Reconstructions small enough to live in a page: positions as 16-bit steps in a box around the truth."""
 
-import base64
 import hashlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.spatial.transform import Rotation
 
 from initfree.benchmark.report.names import VIEWED, display
 from initfree.benchmark.report.selection import CONDITION
 from initfree.benchmark.report.sweep import Sweep
-from initfree.reconstruction import nearest_rotation
+from initfree.drawing.packed import Box, encoded, turns
 from initfree.tracks import Array
 
 LANDMARKS = 300
@@ -20,7 +18,6 @@ BUDGET = 12_000_000
 """characters of encoded reconstructions a page may hold"""
 _BOX = 3.0
 """half the box's side over the largest distance of the truth from its centre"""
-_OUTSIDE = 65535
 _CURVE_POINTS = 60
 _FIELDS = ("method", "set", "formulation", "init", "loss", "rotations")
 
@@ -44,7 +41,7 @@ def collect(sweep: Sweep, budget: int = BUDGET) -> Scenes:
     spent = 0
     for index in np.argsort(turn, kind="stable"):
         entry, truth_key, truth = _encode(sweep, str(jobs[index][0]), jobs[index][1])
-        size = sum(len(u["data"]) for u in entry["upgrades"].values()) + (0 if truth_key in truths else len(truth["data"]))
+        size = sum(map(_size, entry["upgrades"].values())) + (0 if truth_key in truths else _size(truth))
         if not entry["upgrades"] or spent + size > budget:
             continue
         spent += size
@@ -63,10 +60,8 @@ def _encode(sweep: Sweep, job: str, rows: pd.DataFrame) -> tuple[dict[str, Any],
         arrays = {name: file[name] for name in file.files}
     step = max(1, -(-len(arrays["truth_xyz"]) // LANDMARKS))
     everything = np.concatenate([arrays["truth_centres"], arrays["truth_xyz"]]).astype(float)
-    centre = everything.mean(axis=0)
-    half = _BOX * float(np.linalg.norm(everything - centre, axis=1).max())
-    box = (centre - half, 2.0 * half)
-    truth = {"origin": [round(float(v), 4) for v in box[0]], "side": round(box[1], 4), **_model(arrays, "truth", step, box)}
+    box = Box.around(everything, _BOX)
+    truth = {**box.to_json(), **_model(arrays, "truth", step, box)}
     first = rows.iloc[0]
     history = sweep.history(job)
     entry: dict[str, Any] = {"job": job, **{name: str(first[name]) for name in _FIELDS}}
@@ -85,29 +80,20 @@ def _encode(sweep: Sweep, job: str, rows: pd.DataFrame) -> tuple[dict[str, Any],
         for _, row in rows.iterrows()
         if row["upgrade"] in VIEWED and f"{row['upgrade']}_centres" in arrays
     }
-    entry["truth"] = key = hashlib.sha256(truth["data"].encode()).hexdigest()[:12]
+    entry["truth"] = key = hashlib.sha256((truth["centres"] + truth["points"]).encode()).hexdigest()[:12]
     return entry, key, truth
 
 
-def _model(arrays: dict[str, Array], name: str, step: int, box: tuple[Array, float]) -> dict[str, Any]:
-    """Base64 of little-endian uint16: centres and quaternions of the cameras, then landmarks."""
+def _model(arrays: dict[str, Array], name: str, step: int, box: Box) -> dict[str, Any]:
+    """Centres and quaternions of the cameras, and landmarks."""
     centres, R, xyz = (arrays[f"{name}_{part}"].astype(float) for part in ("centres", "R", "xyz"))
     xyz = xyz[::step]
-    proper = np.where(np.isfinite(R).all(axis=(1, 2))[:, None, None], R, np.eye(3))
-    quaternions = Rotation.from_matrix(nearest_rotation(proper)).as_quat()
-    turned = np.round((quaternions + 1.0) * 32767.0).astype("<u2")
-    packed = b"".join(part.tobytes() for part in (_quantised(centres, box), turned, _quantised(xyz, box)))
-    return {"cameras": len(centres), "landmarks": len(xyz), "data": base64.b64encode(packed).decode()}
+    packed = {"centres": encoded(box.places(centres)), "turns": encoded(turns(R)), "points": encoded(box.places(xyz))}
+    return {"landmarks": len(xyz), **packed}
 
 
-def _quantised(points: Array, box: tuple[Array, float]) -> np.ndarray:
-    """Steps of 1/65534 of the box's side; what lies outside, or nowhere, is marked in all coordinates."""
-    origin, side = box
-    share = (points - origin) / side
-    inside = np.isfinite(share).all(axis=1) & (share >= 0.0).all(axis=1) & (share <= 1.0).all(axis=1)
-    steps = np.full(points.shape, _OUTSIDE, dtype="<u2")
-    steps[inside] = np.round(share[inside] * 65534.0)
-    return steps
+def _size(model: dict[str, Any]) -> int:
+    return sum(len(model[part]) for part in ("centres", "turns", "points"))
 
 
 def curve(history: list[dict[str, float]]) -> list[list[float]]:

@@ -3,8 +3,8 @@
 const scenes = JSON.parse(document.getElementById("scenes").textContent);
 const FIELDS = { set: "set", method: "method", formulation: "formulation", init: "initialisation", loss: "loss", rotations: "rotations", min_obs: "min. obs." };
 // Exact data fit to the last digit; below this a curve says nothing more.
-const FLOOR = 1e-8;
-const OUTSIDE = 65535, FAILED = "#d1495b", GOOD = "#1a9e8f";
+const LEAST = 1e-8;
+const FAILED = "#d1495b", GOOD = "#1a9e8f";
 const state = { upgrade: scenes.upgrades[0], outcome: "", chosen: null };
 const named = (value) => scenes.names[value] ?? (value || "–");
 const digits = (value, n = 1) => (value === null || value === undefined ? "–" : Math.abs(value) >= 1e4 ? value.toExponential(1) : value.toFixed(n));
@@ -78,83 +78,51 @@ function update() {
   if (row) list.scrollTop = row.offsetTop - list.clientHeight / 2;
 }
 
-function decode(model, truth) {
-  const bytes = Uint8Array.from(atob(model.data), (c) => c.charCodeAt(0));
-  const raw = new Uint16Array(bytes.buffer);
-  const place = (k) => (raw[k] === OUTSIDE ? null : [0, 1, 2].map((d) => truth.origin[d] + (truth.side * raw[k + d]) / 65534));
-  const n = model.cameras;
-  return {
-    centres: Array.from({ length: n }, (_, k) => place(3 * k)),
-    turns: Array.from({ length: n }, (_, k) => [0, 1, 2, 3].map((d) => raw[3 * n + 4 * k + d] / 32767 - 1)),
-    points: Array.from({ length: model.landmarks }, (_, k) => place(7 * n + 3 * k)),
-  };
+function decode(model, box) {
+  return { at: unpack.places(model.centres, box), turns: unpack.turns(model.turns), points: unpack.places(model.points, box) };
 }
-// Rows of the rotation of a unit quaternion (x, y, z, w): the camera's axes in the world.
-function axes([x, y, z, w]) {
-  return [
-    [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-    [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-    [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-  ];
-}
-function frusta(model, size, colour, width, name) {
-  const xyz = [[], [], []];
-  const line = (...points) => { for (const p of [...points, [null, null, null]]) p.forEach((v, d) => xyz[d].push(v)); };
-  model.centres.forEach((c, k) => {
-    if (!c) return;
-    const [right, down, ahead] = axes(model.turns[k]);
-    const corner = (u, v) => c.map((value, d) => value + size * (ahead[d] + u * right[d] + v * down[d]));
-    const corners = [corner(-0.6, -0.45), corner(0.6, -0.45), corner(0.6, 0.45), corner(-0.6, 0.45)];
-    line(...corners, corners[0]);
-    corners.forEach((p) => line(c, p));
-  });
-  return { type: "scatter3d", mode: "lines", name, x: xyz[0], y: xyz[1], z: xyz[2], line: { color: colour, width }, hoverinfo: "skip" };
-}
-function cloud(model, colour, size, opacity, name) {
-  const points = model.points.filter((p) => p);
-  return { type: "scatter3d", mode: "markers", name, x: points.map((p) => p[0]), y: points.map((p) => p[1]), z: points.map((p) => p[2]), marker: { size, color: colour, opacity }, hoverinfo: "skip" };
-}
+const view3d = scenes.jobs.length ? new SceneView(document.getElementById("view3d"), { up: [0, 0, 1], from: [45, 28] }) : null;
+let lookedAt = null;
 
 function show(jobs) {
   document.querySelectorAll("#runs tbody tr").forEach((row) => row.classList.toggle("chosen", row.dataset.job === state.chosen));
   const job = jobs.find((j) => j.job === state.chosen), words = document.getElementById("chosen");
-  if (!job) { words.textContent = "No run passes the filters."; Plotly.purge("view3d"); ["ose", "refinement"].forEach((s) => Plotly.purge(`curve-${s}`)); return; }
+  if (!job) { words.textContent = "No run passes the filters."; view3d.show([]); ["ose", "refinement"].forEach((s) => document.getElementById(`curve-${s}`).replaceChildren()); return; }
   const upgrade = shownUpgrade(job), figures = job.upgrades[upgrade], truth = scenes.truths[job.truth];
   const real = decode(truth, truth), estimate = decode(figures, truth), colour = figures.failed ? FAILED : GOOD;
-  const away = estimate.points.filter((p) => !p).length;
+  const away = estimate.points.filter((v) => Number.isNaN(v)).length / 3;
   const outcome = document.createElement("b");
   outcome.className = figures.failed ? "bad" : "good";
   outcome.textContent = figures.failed ? "failed" : "succeeded";
   words.replaceChildren(
     `${named(job.set)}, seed ${job.seed}, ${[named(job.formulation || job.method), job.init, job.loss && `loss ${job.loss}`, `min. obs. ${job.min_obs}`].filter(Boolean).join(", ")}; ${upgrade}: `, outcome,
-    `; rotation A20 ${digits(figures.rotation)}, translation A20 ${digits(figures.translation)}, RMSE ${digits(figures.rmse, 2)}; OSE residual ${job.ose_residual ?? "–"}, refinement ${job.refine_residual ?? "–"} px` + (away ? `; ${away} of ${estimate.points.length} landmarks out of view` : ""));
-  const extent = truth.side / 6, size = 0.1 * extent;
-  const grey = theme.dark ? "#6b7685" : "#b4bcc8";
-  const axis = { visible: false, showspikes: false };
-  const layout = { margin: { l: 0, r: 0, t: 0, b: 0 }, uirevision: job.truth, showlegend: true, legend: { x: 0, y: 1, bgcolor: "rgba(0,0,0,0)" },
-    scene: { xaxis: axis, yaxis: axis, zaxis: axis, aspectmode: "data", camera: { eye: { x: 1.15, y: 1.15, z: 0.85 } } } };
-  const traces = [cloud(real, grey, 3.5, 0.6, "truth"), frusta(real, size, grey, 6, "true cameras"), cloud(estimate, colour, 1.8, 1, "estimate"), frusta(estimate, size, colour, 2, "estimated cameras")];
-  Plotly.react("view3d", traces, theme.layout(layout), { ...config, displayModeBar: "hover" });
+    `; rotation A20 ${digits(figures.rotation)}, translation A20 ${digits(figures.translation)}, RMSE ${digits(figures.rmse, 2)}; OSE residual ${job.ose_residual ?? "–"}, refinement ${job.refine_residual ?? "–"} px` + (away ? `; ${away} of ${estimate.points.length / 3} landmarks out of view` : ""));
+  const grey = theme.dark ? "#6b7685" : "#b4bcc8", reach = truth.side / 6, size = 0.1 * reach;
+  // A new scene is looked at afresh; another run of the same keeps the reader's point of view.
+  if (lookedAt !== job.truth) { view3d.home = { ...view3d.home, centre: truth.origin.map((v) => v + truth.side / 2), reach }; view3d.reset(); lookedAt = job.truth; }
+  view3d.show([
+    { kind: "points", at: real.points, colour: grey, size: 2.2 }, { kind: "frusta", at: real.at, turns: real.turns, size, colour: grey, width: 3 },
+    { kind: "points", at: estimate.points, colour, size: 1.5 }, { kind: "frusta", at: estimate.at, turns: estimate.turns, size, colour, width: 1.4 },
+  ]);
   document.getElementById("view3d").dataset.job = job.job;
   showCurves(job, jobs);
 }
 function showCurves(job, jobs) {
   for (const [stage, title] of [["ose", "OSE cost / first"], ["refinement", "refinement cost / first"]]) {
-    const relative = (j) => ({ x: j[stage].map((p) => p[0]), y: j[stage].map((p) => Math.max(FLOOR, p[1] / (j[stage][0][1] || 1))) });
+    const relative = (j) => ({ x: j[stage].map((p) => p[0]), y: j[stage].map((p) => Math.max(LEAST, p[1] / (j[stage][0][1] || 1))) });
     const others = jobs.filter((j) => j[stage].length && j !== job).slice(0, 80);
     const colour = (j) => (j.upgrades[shownUpgrade(j)].failed ? FAILED : GOOD);
-    const traces = others.map((j) => ({ ...relative(j), mode: "lines", line: { color: colour(j), width: 1 }, opacity: 0.25, hoverinfo: "skip" }));
-    if (job[stage].length) traces.push({ ...relative(job), mode: "lines", line: { color: colour(job), width: 3.5 }, hovertemplate: "iteration %{x}: %{y:.2e}<extra></extra>" });
-    const costs = traces.flatMap((t) => t.y), decades = costs.length ? Math.log10(Math.max(...costs) / Math.min(...costs)) : 1;
-    const layout = { margin: { l: 52, r: 6, t: 28, b: 36 }, showlegend: false, title: { text: title, font: { size: 13 }, x: 0.02 }, xaxis: { title: { text: "iteration" } }, yaxis: { type: "log", tickformat: ".0e", dtick: decades < 2 ? "D2" : Math.ceil(decades / 5) } };
-    Plotly.react(`curve-${stage}`, traces, theme.layout(layout), config);
+    const traces = others.map((j) => ({ ...relative(j), colour: colour(j), width: 1, opacity: 0.25 }));
+    if (job[stage].length) traces.push({ ...relative(job), colour: colour(job), width: 3 });
+    charts.lines(document.getElementById(`curve-${stage}`), { title, x: "iteration", log: true, series: traces });
   }
 }
 
 if (scenes.jobs.length) {
   makeFilters();
   update();
-  document.getElementById("theme").addEventListener("click", () => show(passing()));
+  document.addEventListener("themed", () => show(passing()));
+  new ResizeObserver(() => show(passing())).observe(document.querySelector(".curves"));
 }
 for (const link of document.querySelectorAll("a[data-filter]")) {
   link.addEventListener("click", () => { if (scenes.jobs.length) choose(JSON.parse(link.dataset.filter)); });

@@ -1,49 +1,49 @@
 "use strict";
-// Light or dark as the system has it, until the reader chooses; figures follow.
+// Light or dark as the system has it, until the reader chooses; what is drawn follows the event "themed".
 const theme = {
   get dark() { return document.documentElement.dataset.theme === "dark"; },
   set(name) {
     document.documentElement.dataset.theme = name;
     document.getElementById("theme").textContent = name === "dark" ? "Light" : "Dark";
-    for (const plot of document.querySelectorAll(".js-plotly-plot")) Plotly.relayout(plot, theme.changes(plot));
+    document.dispatchEvent(new Event("themed"));
   },
   colours() {
     const style = getComputedStyle(document.documentElement);
     const read = (name) => style.getPropertyValue(name).trim();
     return { ink: read("--ink"), soft: read("--soft"), line: read("--line"), page: read("--page") };
   },
-  layout(layout) {
-    const c = theme.colours();
-    const themed = { ...layout, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { ...layout.font, color: c.ink, size: 12 } };
-    for (const key of Object.keys(themed)) {
-      if (/^[xy]axis\d*$/.test(key)) themed[key] = { ...themed[key], gridcolor: c.line, zerolinecolor: c.line, linecolor: c.line };
-    }
-    if (themed.annotations) themed.annotations = themed.annotations.map((a) => ({ ...a, font: { ...a.font, size: 13, color: c.ink } }));
-    return themed;
-  },
-  changes(plot) {
-    const c = theme.colours();
-    const changes = { "font.color": c.ink };
-    for (const key of Object.keys(plot._fullLayout)) {
-      if (/^[xy]axis\d*$/.test(key)) for (const part of ["gridcolor", "zerolinecolor", "linecolor"]) changes[`${key}.${part}`] = c.line;
-    }
-    (plot.layout.annotations || []).forEach((_, k) => { changes[`annotations[${k}].font.color`] = c.ink; });
-    return changes;
-  },
 };
-const config = { displaylogo: false, responsive: true, displayModeBar: false };
 const system = window.matchMedia("(prefers-color-scheme: dark)");
 theme.set(system.matches ? "dark" : "light");
 system.addEventListener("change", (event) => theme.set(event.matches ? "dark" : "light"));
 document.getElementById("theme").addEventListener("click", () => theme.set(theme.dark ? "light" : "dark"));
 
-for (const source of document.querySelectorAll("script[data-figure]")) {
-  const figure = JSON.parse(source.textContent);
-  delete figure.layout.template;
-  Plotly.newPlot(source.dataset.figure, figure.data, theme.layout(figure.layout), config);
+// On small screens the sections are behind a button.
+const navigation = document.querySelector("nav"), menu = document.getElementById("menu");
+const open = (yes) => { navigation.classList.toggle("open", yes); menu.setAttribute("aria-expanded", String(yes)); };
+menu.addEventListener("click", () => open(!navigation.classList.contains("open")));
+navigation.addEventListener("click", (event) => { if (event.target.closest("a")) open(false); });
+
+// A table wider than its place says so, until it is scrolled to its end.
+for (const box of document.querySelectorAll(".scroll")) {
+  const holder = document.createElement("div");
+  holder.className = "scroll-holder";
+  box.replaceWith(holder);
+  holder.append(box);
+  box.tabIndex = 0;
+  const look = () => {
+    const rest = box.scrollWidth - box.clientWidth;
+    holder.classList.toggle("wide", rest > 4);
+    holder.classList.toggle("more", rest - box.scrollLeft > 4);
+  };
+  box.addEventListener("scroll", look, { passive: true });
+  new ResizeObserver(look).observe(box);
+  const folded = box.closest("details");
+  if (folded) folded.addEventListener("toggle", look);
+  look();
 }
 
-// Paper is white; folded tables open for it.
+// Paper is white; folded parts open for it.
 let screenTheme = null;
 window.addEventListener("beforeprint", () => {
   screenTheme = document.documentElement.dataset.theme;

@@ -1,0 +1,26 @@
+"""The frame of every page: one file with its style, its scripts and its data inside."""
+
+import json
+from importlib.resources import files
+
+import jinja2
+
+from initfree.drawing.packed import script_safe
+
+_TEMPLATES = files("initfree.drawing").joinpath("templates")
+
+
+def read(name: str) -> str:
+    """A style or script that all pages share."""
+    return _TEMPLATES.joinpath(name).read_text(encoding="utf-8")
+
+
+def environment(*loaders: jinja2.BaseLoader) -> jinja2.Environment:
+    """Templates of the caller first, then the shared ones; `css` and `page_script` are there for `base.html.j2`."""
+    shared = jinja2.PackageLoader("initfree.drawing")
+    made = jinja2.Environment(
+        loader=jinja2.ChoiceLoader([*loaders, shared]), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    made.globals.update(css=read("base.css"), page_script=read("page.js"))
+    made.filters["script_json"] = lambda value: script_safe(json.dumps(value, separators=(",", ":"), allow_nan=False))
+    return made

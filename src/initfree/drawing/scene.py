@@ -1,0 +1,328 @@
+"""What can be seen of a reconstruction: cameras, landmarks with what they are coloured by, and what joins the images."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pycolmap
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from initfree.drawing.packed import Box, encoded, turns
+from initfree.drawing.palette import SCALE, coloured
+from initfree.drawing.steps import Steps
+from initfree.tracks import Array, Index
+
+GREY = (128, 128, 128)
+"""what a written model has where no colour is known"""
+NEIGHBOURS = 4
+"""of each image, those it shares most with, are joined by lines"""
+_MOST_EDGES = 3000
+_JOINT_EDGES = 80
+_BOX = 3.0
+
+
+@dataclass(frozen=True)
+class Colouring:
+    """A colour for every landmark, and what it means."""
+
+    name: str
+    rgb: NDArray[np.uint8]
+    low: str = ""
+    high: str = ""
+    """ends of the scale; empty where the colours are their own"""
+
+
+@dataclass(frozen=True)
+class Model:
+    """Cameras x = R (X - c) and landmarks, under a name."""
+
+    name: str
+    images: tuple[str, ...]
+    R: Array
+    centres: Array
+    ids: Index
+    xyz: Array
+
+    def moved(self, s: float, turn: Array, shift: Array) -> "Model":
+        """In a world that a similarity leads to."""
+        centres, xyz = (s * points @ turn.T + shift for points in (self.centres, self.xyz))
+        return replace(self, R=self.R @ turn.T, centres=centres, xyz=xyz)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A model with all that a picture of it may show."""
+
+    model: Model
+    shape: Array
+    """(cameras, 2) half the width and height of each image over its focal length"""
+    colourings: tuple[Colouring, ...]
+    sharing: csr_array
+    """landmarks that each two images share"""
+    tips: tuple[str, ...]
+    """what is said of each camera"""
+    joint: Index
+    """cameras on the smaller side of the weakest joint"""
+    failing: Index
+    """cameras that do not agree with the others"""
+    left_out: tuple[str, ...]
+    """images that are no part of the model"""
+    verdict: str
+    accepted: bool | None
+    steps: Steps | None = None
+    other: Model | None = None
+    """the truth, or a second model, in the world of the first"""
+    up: tuple[float, float, float] = (0.0, -1.0, 0.0)
+
+    @property
+    def core(self) -> Array:
+        """Cameras and the landmarks near them: what a picture must show; far walls may be cut."""
+        xyz = self.model.xyz
+        if not len(xyz):
+            return self.model.centres
+        far = np.linalg.norm(xyz - np.median(xyz, axis=0), axis=1)
+        return np.concatenate([self.model.centres, xyz[far <= np.quantile(far, 0.9)]])
+
+    @property
+    def size(self) -> float:
+        """Length of a pyramid: small against the scene, and against the distance to the next camera."""
+        extent = float(np.linalg.norm(np.ptp(self.core, axis=0)))
+        centres = self.model.centres
+        if len(centres) < 2:
+            return 0.06 * extent
+        step = max(1, len(centres) // 200)
+        some = np.linalg.norm(centres[::step, None] - centres[None], axis=2)
+        nearest = np.median(np.partition(some, 1, axis=1)[:, 1])
+        return float(np.clip(0.7 * nearest, 0.015 * extent, 0.06 * extent))
+
+    def edges(self) -> list[tuple[int, int, float]]:
+        """Images that share most, with their share of the largest number shared."""
+        upper = csr_array(self.sharing - _diagonal(self.sharing)).tocsr()
+        pairs: dict[tuple[int, int], float] = {}
+        for k in range(upper.shape[0]):
+            row = slice(upper.indptr[k], upper.indptr[k + 1])
+            best = np.argsort(upper.data[row])[::-1][:NEIGHBOURS]
+            for other, count in zip(upper.indices[row][best], upper.data[row][best], strict=True):
+                if count > 0:
+                    pairs[(min(k, int(other)), max(k, int(other)))] = float(count)
+        most = max(pairs.values(), default=1.0)
+        ranked = sorted(pairs.items(), key=lambda item: -item[1])[:_MOST_EDGES]
+        return [(i, j, round(count / most, 3)) for (i, j), count in ranked]
+
+    def joint_edges(self) -> list[tuple[int, int]]:
+        """Pairs of images across the weakest joint that share landmarks, those that share most."""
+        if not len(self.joint):
+            return []
+        inside = np.zeros(len(self.model.images), dtype=bool)
+        inside[self.joint] = True
+        found = self.sharing[self.joint].tocoo()
+        rows, columns, counts = self.joint[found.coords[0]], found.coords[1], found.data
+        across = (~inside[columns]) & (counts > 0)
+        order = np.argsort(-counts[across], kind="stable")[:_JOINT_EDGES]
+        return [(int(i), int(j)) for i, j in zip(rows[across][order], columns[across][order], strict=True)]
+
+    def to_json(self, landmarks: int, steps: int, step_landmarks: int) -> dict[str, Any]:
+        """What `panel.js` reads, with at most so many landmarks and steps."""
+        model, core = self.model, self.core
+        box = Box.around(core, _BOX)
+        every = max(1, -(-len(model.ids) // landmarks))
+        kept = slice(None, None, every)
+        centre = np.median(core, axis=0)
+        moments = self.steps.thinned(steps, step_landmarks) if self.steps is not None and len(self.steps) else None
+        order = np.argsort(model.ids[kept], kind="stable")
+        return {
+            "box": box.to_json(),
+            "up": list(self.up),
+            "centre": [float(f"{v:.5g}") for v in centre],
+            "reach": float(f"{np.linalg.norm(core - centre, axis=1).max():.5g}"),
+            "size": float(f"{self.size:.4g}"),
+            "shape": [[round(float(v), 3) for v in row] for row in self.shape],
+            "models": [_packed(one, box, kept if one is model else slice(None)) for one in self._models(landmarks)],
+            "colourings": [_colouring(one, kept) for one in self.colourings],
+            "edges": self.edges(),
+            "joint": [int(k) for k in self.joint],
+            "joint_edges": self.joint_edges(),
+            "joint_shown": self.accepted is False,
+            "failing": [int(k) for k in self.failing],
+            "tips": list(self.tips),
+            "steps": [] if moments is None else _moments(moments, model.images, box),
+            "step_rows": None if moments is None else _rows(model.ids[kept], order, moments.ids),
+        }
+
+    def _models(self, landmarks: int) -> list[Model]:
+        if self.other is None:
+            return [self.model]
+        every = max(1, -(-len(self.other.ids) // landmarks))
+        return [self.model, replace(self.other, xyz=self.other.xyz[::every], ids=self.other.ids[::every])]
+
+
+def _diagonal(matrix: csr_array) -> csr_array:
+    size = matrix.shape[0]
+    return csr_array((matrix.diagonal(), (np.arange(size), np.arange(size))), shape=matrix.shape)
+
+
+def _packed(model: Model, box: Box, kept: slice) -> dict[str, Any]:
+    return {
+        "name": model.name,
+        "names": list(model.images),
+        "centres": encoded(box.places(model.centres)),
+        "turns": encoded(turns(model.R)),
+        "points": encoded(box.places(model.xyz[kept])),
+    }
+
+
+def _colouring(one: Colouring, kept: slice) -> dict[str, Any]:
+    scale = list(SCALE) if one.low else None
+    return {"name": one.name, "rgb": encoded(one.rgb[kept]), "low": one.low, "high": one.high, "scale": scale}
+
+
+def _moments(steps: Steps, images: tuple[str, ...], box: Box) -> list[dict[str, Any]]:
+    at = {name: k for k, name in enumerate(steps.names)}
+    order = np.array([at.get(name, -1) for name in images])
+    found = []
+    for k in range(len(steps)):
+        centres, R = steps.centres[k][order], steps.R[k][order]
+        centres = np.where((order < 0)[:, None], np.nan, centres)
+        cost = float(f"{steps.cost[k]:.5g}") if np.isfinite(steps.cost[k]) else None
+        places = {
+            "centres": encoded(box.places(centres)),
+            "turns": encoded(turns(R)),
+            "points": encoded(box.places(steps.xyz[k])),
+        }
+        found.append({"stage": steps.stages[k], "index": int(steps.index[k]), "cost": cost, **places})
+    return found
+
+
+def _rows(shown: Index, order: Index, ids: Index) -> list[int]:
+    """Where the landmarks of the steps are among those shown; -1: they are not."""
+    at = np.clip(np.searchsorted(shown[order], ids), 0, max(len(shown) - 1, 0))
+    if not len(shown):
+        return [-1] * len(ids)
+    return np.where(shown[order][at] == ids, order[at], -1).tolist()
+
+
+def model_of(model: pycolmap.Reconstruction, name: str, most: int | None = None) -> Model:
+    """Cameras by image id, and landmarks, evenly spaced ones where there are more than `most`."""
+    images = [model.images[k] for k in sorted(model.images) if model.images[k].has_pose]
+    poses = [image.cam_from_world() for image in images]
+    R = np.array([pose.rotation.matrix() for pose in poses]).reshape(-1, 3, 3)
+    t = np.array([pose.translation for pose in poses]).reshape(-1, 3)
+    ids = np.array(sorted(model.points3D), dtype=np.int64)
+    if most is not None:
+        ids = ids[:: max(1, -(-len(ids) // most))]
+    xyz = np.array([model.points3D[k].xyz for k in ids.tolist()]).reshape(-1, 3)
+    return Model(name, tuple(image.name for image in images), R, -np.einsum("nji,nj->ni", R, t), ids, xyz)
+
+
+def scene_of(
+    model: pycolmap.Reconstruction,
+    run: dict[str, Any],
+    *,
+    steps: Steps | None = None,
+    sharing: csr_array | None = None,
+    most: int = 20_000,
+) -> Scene:
+    """The scene of a written model and its run.json (empty where there is none).
+
+    `sharing` (images x images, by image id) is counted from the landmarks shown where it is not given.
+    """
+    shown = model_of(model, "model", most)
+    images = [model.images[k] for k in sorted(model.images) if model.images[k].has_pose]
+    at = {image.image_id: k for k, image in enumerate(images)}
+    cameras = [model.cameras[image.camera_id] for image in images]
+    focal = np.array([camera.mean_focal_length() for camera in cameras])
+    shape = np.array([[0.5 * camera.width, 0.5 * camera.height] for camera in cameras]).reshape(-1, 2) / focal[:, None]
+    points = [model.points3D[k] for k in shown.ids.tolist()]
+    seen = [np.array([at[e.image_id] for e in point.track.elements if e.image_id in at], dtype=np.int64) for point in points]
+    if sharing is None:
+        rows = np.repeat(np.arange(len(seen)), [len(one) for one in seen])
+        columns = np.concatenate([np.empty(0, dtype=np.int64), *seen])
+        matrix = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(seen), len(images)))
+        sharing = csr_array(matrix.T @ matrix)
+    name = {image: k for k, image in enumerate(shown.images)}
+    certificate = run.get("certificate") or {}
+    joint = [name[one] for one in (run.get("weakest_joint") or {}).get("images", []) if one in name]
+    failing = [name[one] for one in certificate.get("failing", []) if one in name]
+    dropped = ((run.get("problem") or {}).get("dropped") or {}).get("images", [])
+    return Scene(
+        model=shown,
+        shape=np.clip(shape, 0.05, 2.5),
+        colourings=_colourings(points, seen, shown, focal, run),
+        sharing=sharing,
+        tips=tuple(_tip(image, run) for image in shown.images),
+        joint=np.array(joint, dtype=np.int64),
+        failing=np.array(failing, dtype=np.int64),
+        left_out=tuple(dropped),
+        verdict=str(certificate.get("reason", "")),
+        accepted=certificate.get("accepted"),
+        steps=steps,
+    )
+
+
+def _tip(image: str, run: dict[str, Any]) -> str:
+    report = (run.get("cameras") or {}).get(image)
+    if not report:
+        return image
+    words = [image, f"{report['detections']} detections, {report['wrong']} wrong"]
+    if report["mean_pixels"] is not None:
+        words.append(f"mean error {report['mean_pixels']:.2g} px")
+    if report["rotation_degrees"] is not None:
+        words.append(f"± {report['rotation_degrees']:.2g}°, ± {100.0 * report['centre_share_of_extent']:.2g}% of the extent")
+    return "\n".join(words)
+
+
+def _colourings(
+    points: list[Any], seen: list[Index], model: Model, focal: Array, run: dict[str, Any]
+) -> tuple[Colouring, ...]:
+    """Source colour where there is one, residual, track length, uncertainty."""
+    if not points:
+        return (Colouring("nothing", np.empty((0, 3), dtype=np.uint8)),)
+    source = np.array([point.color for point in points], dtype=np.uint8).reshape(-1, 3)
+    residual = np.array([point.error for point in points], dtype=np.float64)
+    length = np.array([len(one) for one in seen], dtype=np.float64)
+    noise = float((run.get("uncertainty") or {}).get("noise_pixels") or max(float(np.median(residual)) / 1.2, 1e-3))
+    uncertainty = 100.0 * noise * unit_deviations(seen, model, focal) / extent_of(model)
+    found = [
+        _scaled("residual", residual, "px"),
+        _scaled("track length", length, "images"),
+        _scaled("uncertainty", uncertainty, "% of the extent"),
+    ]
+    if (source != np.array(GREY, dtype=np.uint8)).any():
+        found.insert(0, Colouring("source colour", source))
+    return tuple(found)
+
+
+def _scaled(name: str, values: Array, unit: str) -> Colouring:
+    finite = values[np.isfinite(values)]
+    low, high = (0.0, 1.0) if not len(finite) else np.quantile(finite, (0.02, 0.98)).tolist()
+    return Colouring(name, coloured(values, low, high), f"{low:.2g}", f"{high:.2g} {unit}")
+
+
+def extent_of(model: Model) -> float:
+    """Median distance of landmarks, or of cameras, from their middle, whichever is larger."""
+    spreads = [
+        float(np.median(np.linalg.norm(points - np.median(points, axis=0), axis=1)))
+        for points in (model.xyz, model.centres)
+        if len(points)
+    ]
+    return max(*spreads, 1e-9)
+
+
+def unit_deviations(seen: list[Index], model: Model, focal: Array) -> Array:
+    """Standard deviation of every landmark's place for one pixel of noise, its cameras being held.
+
+    An observation at distance d and focal length f tells the two directions across its ray v to d/f: the landmark's
+    information is the sum of (f/d)² (I - v v').
+    """
+    camera = np.concatenate([np.empty(0, dtype=np.int64), *seen])
+    landmark = np.repeat(np.arange(len(seen)), [len(one) for one in seen])
+    ray = model.xyz[landmark] - model.centres[camera]
+    distance = np.maximum(np.linalg.norm(ray, axis=1), 1e-300)
+    v = ray / distance[:, None]
+    information = ((focal[camera] / distance) ** 2)[:, None, None] * (np.eye(3) - v[:, :, None] * v[:, None, :])
+    summed = np.zeros((len(seen), 3, 3))
+    np.add.at(summed, landmark, information)
+    values = np.linalg.eigvalsh(summed)
+    with np.errstate(divide="ignore"):
+        return np.sqrt(np.sum(1.0 / np.maximum(values, 1e-300), axis=1))

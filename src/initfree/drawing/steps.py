@@ -1,0 +1,117 @@
+"""The way of a solve as a file: trace.npz, beside the model and in its world, 16 bits a number."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from initfree.drawing.packed import Box, turns
+from initfree.errors import InputError
+from initfree.trace import Moment
+from initfree.tracks import Array, Index
+
+FILE = "trace.npz"
+MOST = 60
+"""steps in the file"""
+_BOX = 6.0
+"""half the box's side over the farthest camera or landmark of the end"""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Cameras and some landmarks after every step, the first ones first; NaN where something is far outside."""
+
+    stages: tuple[str, ...]
+    index: Index
+    cost: Array
+    R: Array
+    """(steps, cameras, 3, 3)"""
+    centres: Array
+    """(steps, cameras, 3)"""
+    xyz: Array
+    """(steps, landmarks, 3)"""
+    names: tuple[str, ...]
+    ids: Index
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def thinned(self, most: int, landmarks: int) -> "Steps":
+        """Fewer steps, the first and the last among them, and fewer landmarks."""
+        k = np.unique(np.linspace(0, len(self) - 1, min(most, len(self))).round().astype(int))
+        every = max(1, -(-len(self.ids) // landmarks))
+        stages = tuple(self.stages[i] for i in k)
+        some = self.xyz[k][:, ::every]
+        return Steps(stages, self.index[k], self.cost[k], self.R[k], self.centres[k], some, self.names, self.ids[::every])
+
+    def write(self, path: Path) -> None:
+        last = np.concatenate([self.centres[-1], self.xyz[-1]])
+        last = last[np.isfinite(last).all(axis=1)]
+        far = np.linalg.norm(last - np.median(last, axis=0), axis=1)
+        box = Box.around(last[far <= np.quantile(far, 0.95)], _BOX)
+        content: dict[str, Any] = {
+            "stages": np.array(self.stages),
+            "index": self.index,
+            "cost": self.cost,
+            "names": np.array(self.names),
+            "ids": self.ids,
+            "origin": box.origin,
+            "side": np.array(box.side),
+            "turns": np.stack([turns(R) for R in self.R]),
+            "centres": np.stack([box.places(one) for one in self.centres]),
+            "xyz": np.stack([box.places(one) for one in self.xyz]),
+        }
+        np.savez_compressed(path, **content)
+
+    @classmethod
+    def read(cls, path: Path) -> "Steps":
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                content = {name: file[name] for name in file.files}
+            origin, side = content["origin"], float(content["side"])
+            quaternions = content["turns"].astype(np.float64) / 32767.0 - 1.0
+            R = Rotation.from_quat(quaternions.reshape(-1, 4)).as_matrix().reshape(*quaternions.shape[:2], 3, 3)
+            return cls(
+                tuple(str(stage) for stage in content["stages"]),
+                content["index"],
+                content["cost"],
+                R,
+                _opened(content["centres"], origin, side),
+                _opened(content["xyz"], origin, side),
+                tuple(str(name) for name in content["names"]),
+                content["ids"],
+            )
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(
+                f"{path} cannot be read as the trace of a solve: {error}; expected what `solve` wrote"
+            ) from error
+
+
+def _opened(steps: NDArray[np.uint16], origin: Array, side: float) -> Array:
+    values = origin + side * steps.astype(np.float64) / 65534.0
+    values[steps == 65535] = np.nan
+    return values
+
+
+def steps_of(
+    ids: Index, moments: list[Moment], names: tuple[str, ...], world: tuple[float, Array, Array], most: int = MOST
+) -> Steps | None:
+    """The moments in a world that a similarity leads to; None where there are none."""
+    if not moments:
+        return None
+    s, turn, shift = world
+    kept = np.unique(np.linspace(0, len(moments) - 1, min(most, len(moments))).round().astype(int))
+    some = [moments[k] for k in kept]
+    return Steps(
+        tuple(m.stage for m in some),
+        np.array([m.index for m in some]),
+        np.array([m.cost for m in some]),
+        np.stack([m.R @ turn.T for m in some]),
+        np.stack([s * m.centres @ turn.T + shift for m in some]),
+        np.stack([s * m.xyz @ turn.T + shift for m in some]),
+        names,
+        ids,
+    )

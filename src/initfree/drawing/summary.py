@@ -1,0 +1,178 @@
+"""summary.html: a run on one page. What came in, what came out, how far to trust it, how to repeat it."""
+
+import shlex
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from initfree.config import SolveConfig
+from initfree.drawing.page import environment, read
+from initfree.drawing.residual_figures import ResidualFigures
+from initfree.drawing.scene import Scene
+
+FILE = "summary.html"
+_MIN_OBS = 3
+"""the default of `initfree solve`"""
+LANDMARKS, STEPS, STEP_LANDMARKS = 6000, 40, 500
+_STAGES = {
+    "varpro": "stage 1: object-space error",
+    "radial": "radial refinement: pixels²",
+    "refinement": "stage 2: projective refinement, pixels²",
+    "adjustment": "stage 4: bundle adjustment, pixels²",
+    "trimming": "trimming",
+    "repair": "repair",
+}
+
+
+def summary_page(run: dict[str, Any], scene: Scene, figures: ResidualFigures) -> str:
+    """The page as HTML; `run` is what run.json holds."""
+    template = environment().get_template("summary.html.j2")
+    return template.render(
+        run=run,
+        scene=scene,
+        scene_data=scene.to_json(LANDMARKS, STEPS, STEP_LANDMARKS),
+        cards=_cards(run),
+        dropped=_dropped(run),
+        charts=_charts(run, figures),
+        uncertain=_uncertainty(run),
+        plane={
+            "kind": "plane",
+            "title": "mean error over the image",
+            "cells": figures.cells,
+            "aspect": figures.aspect,
+            "longest": figures.longest,
+        },
+        checks=_checks(run),
+        command=command(run),
+        scripts=[read(name) for name in ("scene.js", "panel.js", "chart.js")],
+    )
+
+
+def command(run: dict[str, Any]) -> str:
+    """What a shell needs to do the same again, or Python where the input was no file: what differs from the defaults."""
+    configuration = run["configuration"]
+    chosen = {f.name: configuration[f.name] for f in fields(SolveConfig) if configuration[f.name] != f.default}
+    if not Path(str(run["input"])).exists():
+        options = ", ".join(f"{name}={value!r}" for name, value in chosen.items())
+        return f"initfree.solve(problem, initfree.SolveConfig({options}), strategy={run['strategy']!r})"
+    words = ["initfree", "solve", str(run["input"]), "--output", "again"]
+    if run["strategy"] != "auto":
+        words += ["--strategy", run["strategy"]]
+    if configuration["min_obs"] != _MIN_OBS:
+        words += ["--min-obs", str(configuration["min_obs"])]
+    for name, value in chosen.items():
+        flag = "--" + name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(flag if value else flag.replace("--", "--no-", 1))
+        else:
+            words += [flag, str(value)]
+    return shlex.join(words)
+
+
+def _cards(run: dict[str, Any]) -> list[tuple[str, str, str]]:
+    problem, certificate, model = run["problem"], run["certificate"], run["model"]
+    images = problem["cameras"] + len(problem["dropped"]["images"])
+    u = run["uncertainty"]
+    rotation, centre = (_finite(u[key]) for key in ("rotation_degrees", "centre_share_of_extent"))
+    starts = len(run["starts"])
+    return [
+        ("Images", f"{problem['cameras']} of {images}", "placed"),
+        ("Landmarks", f"{model['points']:,}", f"in the model, of {problem['landmarks']:,} solved with"),
+        ("Error", f"{_digits(certificate['median_pixels'])} px", "median over all observations, at the end"),
+        ("Fit", f"{100 * certificate['inlier_share']:.1f}%", f"of {problem['observations']:,} observations within 4 px"),
+        ("Certain to", f"± {_digits(np.median(rotation))}°", f"and ± {_digits(100 * np.median(centre))}% of the extent"),
+        ("Took", f"{run['seconds']:.1f} s", f"{starts} start{'s' if starts != 1 else ''}" if starts else "one pipeline"),
+    ]  # fmt: skip
+
+
+def _finite(values: dict[str, Any]) -> Any:
+    found = np.array([np.nan if v is None else v for v in values.values()], dtype=np.float64)
+    found = found[np.isfinite(found)]
+    return found if len(found) else np.array([np.nan])
+
+
+def _digits(value: Any) -> str:
+    return "–" if value is None or not np.isfinite(value) else f"{float(value):.2g}"
+
+
+def _dropped(run: dict[str, Any]) -> list[tuple[str, str]]:
+    """How many of what, and why."""
+    d, problem, model = run["problem"]["dropped"], run["problem"], run["model"]
+    least = run["configuration"]["min_obs"]
+    found = [
+        (d["repeated_observations"], "observations", "the landmark was seen twice in one image"),
+        (d["undistortable_observations"], "observations", "the camera model cannot undistort them"),
+        (
+            d["observations"],
+            "observations",
+            f"of tracks shorter than {least}, of wrong matches, or of images that do not agree",
+        ),
+        (d["landmarks"], "landmarks", "nothing or too little was left of them"),
+        (len(d["images"]), "images", "too few observations, or they agree with nothing"),
+        (max(d["components"] - 1, 0), "separate parts", "nothing joins them with the largest, which was solved"),
+        (
+            model["outlier_observations_left_out"],
+            "observations",
+            "more than 4 px off: solved with, not written to the model",
+        ),
+        (model["points_left_out"], "landmarks", "too few fitting observations or too small an angle to be written"),
+    ]
+    taken = (problem["cameras"], problem["landmarks"], problem["observations"])
+    lines = [("{:,} images, {:,} landmarks, {:,} observations".format(*taken), "solved with")]
+    lines += [(f"{count:,} {what}", why) for count, what, why in found if count]
+    back = model["points_of_two_observations_brought_back"]
+    if back:
+        lines.append((f"{back:,} landmarks", "of two observations, brought back once the cameras were known"))
+    return lines
+
+
+def _charts(run: dict[str, Any], figures: ResidualFigures) -> dict[str, list[dict[str, Any]]]:
+    costs = []
+    for stage in run["stages"]:
+        history = stage["history"]
+        if len(history) < 2:
+            continue
+        y = [stage["initial_cost"], *(step["cost"] for step in history)]
+        title = f"{_STAGES.get(stage['name'], stage['name'])}: {stage['reason']}"
+        series = [{"x": list(range(len(y))), "y": [_short(v) for v in y]}]
+        costs.append({"kind": "lines", "title": title, "x": "attempted step", "log": True, "series": series})
+    names, failing = list(figures.names), run["certificate"]["failing"]
+    marked = [k for k, name in enumerate(names) if name in failing]
+    median = {"kind": "bars", "title": "median error of each image, px", "unit": "px", "names": names, "marked": marked}
+    labels = [f"{low:.2f} to {high:.2f} px" for low, high in zip(figures.edges, figures.edges[1:], strict=False)]
+    spread = {"kind": "bars", "title": "observations by error, 0 to 4 px", "unit": "observations", "names": labels}
+    return {
+        "costs": costs,
+        "residuals": [
+            median | {"values": [_short(v) for v in figures.median]},
+            spread | {"values": [int(v) for v in figures.count], "x": "0 to 4 px"},
+        ],
+    }
+
+
+def _uncertainty(run: dict[str, Any]) -> list[dict[str, Any]]:
+    u, failing = run["uncertainty"], run["certificate"]["failing"]
+    found = []
+    for key, title, unit, factor in (
+        ("rotation_degrees", "rotation, degrees", "°", 1.0),
+        ("centre_share_of_extent", "place, % of the scene's extent", "%", 100.0),
+        ("focal_share", "focal length, %", "%", 100.0),
+    ):
+        if not u[key]:
+            continue
+        names = list(u[key])
+        values = [None if v is None else _short(factor * v) for v in u[key].values()]
+        marked = [k for k, name in enumerate(names) if name in failing]
+        found.append({"kind": "bars", "title": title, "unit": unit, "names": names, "values": values, "marked": marked})
+    return found
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None or not np.isfinite(value) else float(f"{value:.4g}")
+
+
+def _checks(run: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those that fail first, then the rest from the smallest margin on."""
+    return sorted(run["certificate"]["checks"], key=lambda check: np.inf if check["margin"] is None else check["margin"])

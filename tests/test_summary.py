@@ -1,0 +1,115 @@
+"""summary.html: what it holds, what it costs, and that it reads well in a browser."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browsing import Visit, browser, needs_a_browser, overlaps
+from models import to_reconstruction
+from synthetic import ring
+
+import initfree
+from initfree.drawing.steps import Steps
+from initfree.drawing.summary import command
+from initfree.io.write import write_result
+
+__all__ = ["browser"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    to_reconstruction(ring(cameras=12, landmarks=400, noise=0.4, min_observations=3)).write(str(folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def result(model: Path) -> initfree.Result:
+    return initfree.solve(initfree.load(model), initfree.SolveConfig(init="normal", loss="cauchy", seed=3))
+
+
+@pytest.fixture(scope="module")
+def written(result: initfree.Result, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run") / "out"
+    result.write(folder)
+    return folder
+
+
+def test_costs_less_than_a_second_and_is_small(result: initfree.Result, written: Path, tmp_path: Path):
+    took = []
+    for name, summary in (("with", True), ("without", False)):
+        began = time.process_time()
+        write_result(result, tmp_path / name, summary=summary)
+        took.append(time.process_time() - began)
+    assert took[0] - took[1] < 1.0
+    assert (written / "summary.html").stat().st_size < 600_000
+    assert not (tmp_path / "without" / "summary.html").exists()
+    assert (tmp_path / "without" / "run.json").exists()
+
+
+def test_the_steps_end_at_the_written_model(written: Path):
+    import pycolmap
+
+    steps, model = Steps.read(written / "trace.npz"), pycolmap.Reconstruction(str(written / "sparse" / "0"))
+    by_name = {image.name: image.projection_center() for image in model.images.values()}
+    centres = np.array([by_name[name] for name in steps.names])
+    extent = float(np.linalg.norm(np.ptp(centres, axis=0)))
+    assert np.linalg.norm(steps.centres[-1] - centres, axis=1).max() < 2e-3 * extent
+    known = [k for k, j in enumerate(steps.ids.tolist()) if j in model.points3D]
+    xyz = np.array([model.points3D[int(steps.ids[k])].xyz for k in known])
+    assert np.median(np.linalg.norm(steps.xyz[-1][known] - xyz, axis=1)) < 2e-3 * extent
+    assert np.nanmedian(np.linalg.norm(steps.centres[0] - centres, axis=1)) > 0.05 * extent
+
+
+def test_a_damaged_trace_is_named(tmp_path: Path):
+    (tmp_path / "trace.npz").write_bytes(b"PK no")
+    with pytest.raises(initfree.InputError, match=r"trace\.npz"):
+        Steps.read(tmp_path / "trace.npz")
+
+
+def test_the_command_repeats_the_run(written: Path, model: Path):
+    run = json.loads((written / "run.json").read_text())
+    assert command(run) == f"initfree solve {model} --output again --init normal --loss cauchy --seed 3"
+    assert command(run | {"input": "arrays"}).startswith("initfree.solve(problem, initfree.SolveConfig(init='normal'")
+
+
+@needs_a_browser
+@pytest.mark.parametrize("width", [1400, 500])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_reads_well(browser: Any, written: Path, width: int, scheme: str):
+    visit = Visit(browser, written / "summary.html", width, scheme)
+    page = visit.page
+    page.wait_for_selector("#scene canvas")
+    assert visit.complaints == []
+    assert visit.abroad == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    background = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 28)"}[scheme]
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == background
+    for k in range(page.locator(".chart").count()):
+        assert overlaps(page, page.locator(".chart").nth(k), "text") == []
+    text = page.inner_text("main")
+    for word in ("Every check", "solved with", "Convergence", "Residuals", "Uncertainty", "initfree solve"):
+        assert word in text
+    page.close()
+
+
+@needs_a_browser
+def test_the_slider_goes_back_to_the_noise(browser: Any, written: Path):
+    visit = Visit(browser, written / "summary.html")
+    page = visit.page
+    canvas = page.locator("#scene canvas")
+    canvas.scroll_into_view_if_needed()
+    page.wait_for_timeout(200)
+    end = canvas.screenshot()
+    page.locator(".scene-steps input").evaluate("e => { e.value = 0; e.dispatchEvent(new Event('input')); }")
+    page.wait_for_timeout(200)
+    assert page.get_attribute("#scene", "data-step") == "0"
+    assert "varpro, step 0" in page.inner_text(".scene-step")
+    assert canvas.screenshot() != end
+    page.select_option(".scene-controls select", label="track length")
+    assert "track length" in page.inner_text(".scene-legend")
+    assert visit.complaints == []
+    page.close()

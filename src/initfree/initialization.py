@@ -73,18 +73,18 @@ def initialize(name: str, tracks: Tracks, seed: int) -> Array:
     return INITIALIZATIONS[name](tracks, np.random.default_rng(seed))
 
 
-def spectral_positions(tracks: Tracks, dimensions: int = 2) -> Array:
-    """Eigenvectors 2, 3, ... of the normalised Laplacian I - D^-1/2 C D^-1/2, divided by sqrt(D), at unit rms radius.
+def spectral_positions(tracks: Tracks) -> Array:
+    """Eigenvectors 2 and 3 of the normalised Laplacian I - D^-1/2 C D^-1/2, divided by sqrt(D), at unit rms radius.
 
     C_kl counts the landmarks that cameras k and l share, D its row sums. Cameras that see the same come close together,
     which on any closed trajectory gives its cyclic order, whatever the order in the file.
     """
-    position = np.zeros((tracks.cameras, dimensions))
-    found = smoothest(without_diagonal(tracks.covisible), dimensions)
+    position = np.zeros((tracks.cameras, 2))
+    found = smoothest(without_diagonal(tracks.covisible), 2)
     position[:, : found.shape[1]] = found
     # An eigenvector's sign is arbitrary; the largest entry made positive fixes it for every order of the cameras.
     largest = np.argmax(np.abs(position), axis=0)
-    position *= np.where(position[largest, np.arange(dimensions)] < 0.0, -1.0, 1.0)
+    position *= np.where(position[largest, [0, 1]] < 0.0, -1.0, 1.0)
     return position / np.sqrt(np.mean(np.sum(position**2, axis=1)))
 
 

@@ -69,9 +69,5 @@ class Tracks:
         """`covisible` with its zeros: cameras x cameras numbers."""
         return self.covisible.toarray()
 
-    def shared_by(self, weight: NDArray[Number]) -> NDArray[Number]:
-        """`sharing` with its zeros."""
-        return self.sharing(weight).toarray()
-
     def __repr__(self) -> str:
         return f"Tracks({self.cameras} cameras, {self.landmarks} landmarks, {self.observations} observations)"

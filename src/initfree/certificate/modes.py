@@ -87,12 +87,12 @@ class Determination:
         return weakest_mode(self.system, self.noise)
 
 
-def determination(system: CameraSystem, least_noise: float = LEAST_NOISE, seed: int = 0) -> Determination:
+def determination(system: CameraSystem, least_noise: float = LEAST_NOISE) -> Determination:
     """Draw reconstructions from the covariance and compare each with this one; the second worst of each figure counts."""
     noise = max(system.noise, least_noise)
     if not system.tells:
         return Determination(0.0, 0.0, np.inf, system, noise)
-    moved = noise * _drawn(system, np.random.default_rng(seed))[system.parameters.column]
+    moved = noise * _drawn(system, np.random.default_rng(0))[system.parameters.column]
     R, centres = system.cameras[0], system.centres
     figures = []
     for step in np.moveaxis(moved, 2, 0):

@@ -13,6 +13,8 @@ from initfree.tracks import Array, Index, Tracks
 
 MIN_INLIERS = 8
 """Four points leave the pose of a calibrated camera unique; as many again that agree make it believable."""
+_MAX_ERROR = 4.0
+"""pixels"""
 
 
 def resect(
@@ -22,34 +24,31 @@ def resect(
     state: Reconstruction,
     cameras: Index | Sequence[int],
     *,
-    weight: Array | None = None,
-    max_error: float = 4.0,
     min_inliers: int = MIN_INLIERS,
     seed: int = 0,
 ) -> tuple[Reconstruction, NDArray[np.bool_]]:
-    """New poses for `cameras` (pycolmap's P3P in LO-RANSAC at `max_error` pixels, refined); the rest stays.
+    """New poses for `cameras` (pycolmap's P3P in LO-RANSAC at 4 pixels, refined); the rest stays.
 
     Landmarks are first triangulated from the other cameras alone. Returns the state with new poses and landmarks, and
     for each of `cameras` whether it got a pose: at least `min_inliers` landmarks agree with it.
     """
-    weight = np.ones(tracks.observations) if weight is None else weight
-    trusted = np.where(np.isin(tracks.cam, cameras), 0.0, weight)
-    xyz, status = triangulate(tracks, m, unit, *state.cameras, state.xyz, weight=trusted, scale=max_error)
+    trusted = np.where(np.isin(tracks.cam, cameras), 0.0, 1.0)
+    xyz, status = triangulate(tracks, m, unit, *state.cameras, state.xyz, weight=trusted, scale=_MAX_ERROR)
     R, t = state.R.copy(), state.t.copy()
     found = np.zeros(len(cameras), dtype=bool)
-    usable = (status == Status.FOUND)[tracks.landmark] & (weight > 0.0)
+    usable = (status == Status.FOUND)[tracks.landmark]
     for n, k in enumerate(cameras):
         seen = tracks.seen_by(int(k))
         seen = seen[usable[seen]]
         if len(seen) < min_inliers:
             continue
-        # COLMAP's RADIAL is f π (1 + k1 n + k2 n²) too; its unit is the pixel, so that max_error is one as well.
+        # COLMAP's RADIAL is f π (1 + k1 n + k2 n²) too; its unit is the pixel, so that _MAX_ERROR is one as well.
         focal = float(unit[seen].mean())
         camera = pycolmap.Camera(
             model="RADIAL", width=1, height=1, params=[focal * state.focal[k], 0.0, 0.0, *state.radial[k]]
         )
         options = pycolmap.AbsolutePoseEstimationOptions()
-        options.ransac.max_error = max_error
+        options.ransac.max_error = _MAX_ERROR
         options.ransac.random_seed = seed
         pose = pycolmap.estimate_and_refine_absolute_pose(focal * m[seen], xyz[tracks.landmark[seen]], camera, options)
         if pose is not None and pose["num_inliers"] >= min_inliers:

@@ -155,9 +155,9 @@ def _curve(curve: config.Curve) -> tuple[Floats, Floats]:
     return resample(_bezier(pieces), curve.cameras, curve.closed)
 
 
-def _bezier(pieces: Floats, steps: int = 256) -> Floats:
+def _bezier(pieces: Floats) -> Floats:
     """A fine polyline along cubic pieces (n, 4, 3)."""
-    t = np.linspace(0, 1, steps, endpoint=False)
+    t = np.linspace(0, 1, 256, endpoint=False)
     basis = np.stack([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3], axis=1)
     return np.concatenate([np.einsum("tk,nkd->ntd", basis, pieces).reshape(-1, 3), pieces[-1:, 3]])
 

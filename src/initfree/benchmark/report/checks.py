@@ -78,11 +78,11 @@ class Check:
         return "The same with " + ", ".join(v.what for v in tried) + "."
 
 
-def check_all(rows: pd.DataFrame, resamples: int = RESAMPLES) -> list[Check]:
+def check_all(rows: pd.DataFrame) -> list[Check]:
     """All lessons and claims, judged after the paper's linear upgrade."""
     asked = [*lessons(), *claims()]
     # Resamples are many: without the columns that no claim reads.
-    drawn = list(_resampled(rows.drop(columns=[name for name in _UNREAD if name in rows]), resamples))
+    drawn = list(_resampled(rows.drop(columns=[name for name in _UNREAD if name in rows]), RESAMPLES))
     return [_check(lesson, rows, drawn) for lesson in asked]
 
 

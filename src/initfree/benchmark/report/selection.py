@@ -67,9 +67,9 @@ def paper_grid(rows: pd.DataFrame, *, min_obs: int | None = 3, upgrade: str | No
     return grid[~grid["formulation"].isin(VARIANTS)]
 
 
-def whole_methods(rows: pd.DataFrame, *, min_obs: int = 3) -> pd.DataFrame:
+def whole_methods(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of methods that are no stage of the paper's pipeline: auto, the oracle, COLMAP's mappers."""
-    return controlled(rows[(rows["method"] != "initfree") & (rows["min_obs"] == min_obs)])
+    return controlled(rows[(rows["method"] != "initfree") & (rows["min_obs"] == 3)])
 
 
 def average(rows: pd.DataFrame, by: str, metrics: Iterable[str], order: bool = True) -> pd.DataFrame:

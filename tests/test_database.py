@@ -11,15 +11,25 @@ import pycolmap
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
 from synthetic import ring
 
 import initfree
+from initfree.auto.all_matches import adjusted_on_all_matches
+from initfree.auto.search import Search
+from initfree.euclidean import AdjustConfig, adjust
+from initfree.euclidean.triangulation import triangulate
 from initfree.io import database
 from initfree.io.load import load_observations
-from initfree.io.matches import tracks_from_matches
+from initfree.observations import Observations
+from initfree.pairs import VerifiedPairs
 from initfree.problem import build_problem
+from initfree.reconstruction import Reconstruction
+from initfree.two_view.agreeing_matches import sampson, tracks_of_agreeing_matches
+from initfree.two_view.focal import guess_focals, has_fundamental_matrices
 from initfree.two_view.geometry import two_view_geometries
 from initfree.two_view.given import two_view_geometries_of
+from initfree.two_view.matches import tracks_from_matches
 
 FOCAL = 420.0
 
@@ -333,6 +343,118 @@ def test_broken_databases_are_named_in_one_sentence(db, tmp_path, kind, says):
         initfree.load(path)
     assert "\n" not in str(caught.value)
     assert "broken.db" in str(caught.value)
+
+
+@pytest.fixture
+def noisy(tmp_path):
+    """A ring with 0.5 px of noise, half of its tracks of two observations, and its true reconstruction."""
+    scene = ring(cameras=10, landmarks=900, keep=0.45, min_observations=2, noise=0.5, seed=3)
+    problem = initfree.load(write(tmp_path / "noisy.db", scene))
+    t = -np.einsum("kij,kj->ki", scene.R, scene.centres)
+    truth = Reconstruction(scene.R, t, np.ones(10), np.zeros((10, 2)), np.empty((0, 3)), problem.names)
+    return problem, truth
+
+
+def joined(o: Observations, count: int, seed: int = 0) -> VerifiedPairs:
+    """The same with `count` more matches in each pair: keypoints of landmarks that the other image does not show."""
+    rng, pairs, matches = np.random.default_rng(seed), o.pairs, []
+    for image, own in zip(pairs.image, np.split(pairs.keypoint, pairs.ptr[1:-1]), strict=True):
+        free = [np.setdiff1d(np.arange(len(o.images[k].keypoints)), own[:, n]) for n, k in enumerate(image)]
+        wrong = np.stack([rng.choice(one, count, replace=False) for one in free], axis=1)
+        matches.append(np.concatenate([own, wrong]))
+    ptr = np.concatenate([[0], np.cumsum([len(own) for own in matches])])
+    return replace(pairs, keypoint=np.concatenate(matches), ptr=ptr)
+
+
+def as_tracks(o: Observations) -> set[frozenset[tuple[int, int]]]:
+    rows = zip(o.image.tolist(), o.keypoint.tolist(), o.landmark_id.tolist(), strict=True)
+    parts: dict[int, set[tuple[int, int]]] = {}
+    for image, keypoint, track in rows:
+        parts.setdefault(track, set()).add((image, keypoint))
+    return {frozenset(part) for part in parts.values()}
+
+
+def test_under_right_cameras_wrong_matches_do_not_join_tracks(noisy):
+    problem, truth = noisy
+    o, before = problem.observations, as_tracks(problem.observations)
+    pairs = joined(o, 4)
+    spoiled = tracks_from_matches([image.keypoints for image in o.images], pairs.image, pairs.ptr, pairs.keypoint)
+    assert len(partition(spoiled) & before) < 0.8 * len(before)
+    again = tracks_of_agreeing_matches(replace(problem, observations=replace(o, pairs=pairs)), truth, 4.0)
+    # A wrong match that happens to lie near an epipolar line still joins.
+    assert len(as_tracks(again.observations) & before) > 0.95 * len(before)
+
+
+def test_without_verified_matches_or_intrinsics_there_is_nothing_to_make_again(noisy):
+    problem, truth = noisy
+    assert (
+        tracks_of_agreeing_matches(replace(problem, observations=replace(problem.observations, pairs=None)), truth, 4.0)
+        is None
+    )
+    unknown = replace(problem, observations=replace(problem.observations, intrinsics="unknown"))
+    assert tracks_of_agreeing_matches(unknown, truth, 4.0) is None
+    assert adjusted_on_all_matches(unknown, truth) is None
+
+
+def test_sampson_is_the_distance_to_a_match_that_fits():
+    rng = np.random.default_rng(0)
+    R, t = Rotation.from_rotvec([0.1, -0.2, 0.05]).as_matrix(), np.array([1.0, 0.2, -0.1])
+    X = rng.normal(size=(50, 3)) + np.array([0.0, 0.0, 6.0])
+    E = np.broadcast_to(np.cross(np.eye(3), t) @ R * -1.0, (50, 3, 3))
+    x, y = (one[:, :2] / one[:, 2:] for one in (X, X @ R.T + t))
+    assert sampson(E, x, y).max() < 1e-12
+    # Off by a small step across the epipolar line of x: to first order half of its square is shared by both images.
+    line = np.einsum("nij,nj->ni", E, np.column_stack([x, np.ones(50)]))
+    across = line[:, :2] / np.linalg.norm(line[:, :2], axis=1, keepdims=True)
+    moved = sampson(E, x, y + 1e-5 * across)
+    assert (moved <= 1e-5 * (1.0 + 1e-3)).all()
+    assert (moved >= 0.5e-5).all()
+
+
+def test_a_solve_ends_with_all_matches(noisy):
+    result = initfree.solve(noisy[0])
+    assert result.accepted
+    assert result.stages[-1].name == "all matches"
+    again = adjusted_on_all_matches(result.problem, result.reconstruction)
+    # It is an optimum: from there nothing moves.
+    assert np.abs(again.R - result.reconstruction.R).max() < 1e-4
+
+
+def test_two_observations_say_more_about_cameras_than_none(noisy):
+    problem, truth = noisy
+    long, _ = adjust(
+        problem.tracks, problem.m, problem.unit,
+        replace(truth, xyz=triangulate(problem.tracks, problem.m, problem.unit, *truth.cameras)[0]),
+        AdjustConfig(scales=(4.0,)),
+    )  # fmt: skip
+    both = adjusted_on_all_matches(problem, long)
+    before, after = (initfree.evaluate(replace(one, ids=np.empty(0), xyz=np.empty((0, 3))), truth) for one in (long, both))
+    assert after.rotation_auc5 > before.rotation_auc5
+    assert after.translation_auc5 > before.translation_auc5
+
+
+def test_focal_lengths_are_guessed_from_the_fundamental_matrices_that_are_there(tmp_path, scene, monkeypatch):
+    path = write(tmp_path / "database.db", scene, prior=False)
+    # Of cameras that do not all look at one point, which would leave the focal length open.
+    rng = np.random.default_rng(0)
+    rotations = Rotation.from_rotvec(0.3 * rng.normal(size=(scene.tracks.cameras, 3))).as_matrix()
+    K = np.linalg.inv([[FOCAL, 0.0, 320.0], [0.0, FOCAL, 240.0], [0.0, 0.0, 1.0]])
+    with sqlite3.connect(path) as connection:
+        for a, b in combinations(range(scene.tracks.cameras), 2):
+            F = K.T @ np.cross(rng.normal(size=(3, 1)), rotations[b] @ rotations[a].T, axis=0) @ K
+            connection.execute(
+                "UPDATE two_view_geometries SET F = ? WHERE pair_id = ?", (F.tobytes(), (a + 1) * (2**31 - 1) + b + 1)
+            )
+        # As COLMAP would guess it: much too long.
+        connection.execute("UPDATE cameras SET params = ?", (np.array([2.0 * FOCAL, 320.0, 240.0]).tobytes(),))
+    monkeypatch.setattr(pycolmap, "estimate_fundamental_matrix", lambda *_: pytest.fail("estimated again"))
+    for intrinsics, unit in (("refine", 2.0 * FOCAL), ("unknown", None)):
+        problem = initfree.load(path, intrinsics=intrinsics)
+        focal = guess_focals(problem, 0) * (unit or problem.observations.image_unit[0, 0])
+        assert np.allclose(focal, FOCAL, rtol=0.06)
+    assert Search(initfree.load(path), initfree.SolveConfig()).contradicted
+    sql(path, "UPDATE two_view_geometries SET config = 4")
+    assert not has_fundamental_matrices(initfree.load(path))  # of a plane they are open
 
 
 def test_only_files_that_begin_as_sqlite_are_databases(tmp_path, db):

@@ -20,4 +20,4 @@ class VerifiedPairs:
     t: Array
     """(pairs, 3) of unit length, x_j = R x_i + t; not a number where the input has none"""
     F: Array
-    """(pairs, 3, 3) x_j' F x_i = 0 for pixels; not a number where the input has none"""
+    """(pairs, 3, 3) x_j' F x_i = 0 for pixels; not a number where there is none, or a homography explains the matches"""

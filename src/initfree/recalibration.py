@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pycolmap
 
+from initfree.observations import Observations
 from initfree.problem import Problem, restricted
 from initfree.tracks import Array, Index
 
@@ -23,6 +24,12 @@ def _pixels(problem: Problem, image: Index, keypoint: Index) -> Array:
     images = problem.observations.images
     start = np.concatenate([[0], np.cumsum([len(one.keypoints) for one in images])])
     return np.concatenate([one.keypoints for one in images])[start[image] + keypoint]
+
+
+def rays_of(pixels: Array, image: Index, observations: Observations) -> Array:
+    """Calibrated coordinates (n, 2) of pixels in the input's images; NaN where there is no ray."""
+    id_of = np.array([one.camera_id for one in observations.images])
+    return _rays(pixels, id_of[image], observations.cameras)
 
 
 def found_camera(problem: Problem, focal: Array, radial: Array, camera_id: int) -> pycolmap.Camera:

@@ -25,6 +25,7 @@ from initfree.problem import Problem, restricted
 from initfree.reconstruction import Reconstruction
 from initfree.result import StageReport
 from initfree.tracks import Array
+from initfree.two_view.focal import guess_focals, has_fundamental_matrices
 from initfree.two_view.geometry import MIN_MATCHES, TwoView, relative_rotations
 from initfree.two_view.given import two_view_geometries_of
 from initfree.two_view.rotations import rotations_for, rotations_of
@@ -41,6 +42,9 @@ COARSE = 1e-4
 what a finer one finds are cameras that no lens could make"""
 MANY_OBSERVATIONS = 60_000
 """from so many on, two-view geometries take less time than a projective refinement"""
+CONTRADICTED = 0.2
+"""of the logarithm of a focal length, by which pairs of images must contradict a guess of it to come first: with one 44% too
+long, a start is wasted"""
 VOTED = "vote with rotations"
 CONTINUED_ALPHA = 0.002
 """weight of the regulariser where a start goes on from another: the optimum of the surrogate itself may not be a
@@ -101,6 +105,14 @@ class Search:
         return Start(name, replace(self.short, **changes), keep, self.rotations, cameras)
 
     @cached_property
+    def contradicted(self) -> bool:
+        """Whether given intrinsics are a guess that the input's own fundamental matrices contradict."""
+        if self.problem.observations.intrinsics != "refine" or not has_fundamental_matrices(self.problem):
+            return False
+        focal = guess_focals(self.problem, self.config.seed)
+        return focal is not None and float(np.median(np.abs(np.log(focal)))) > CONTRADICTED
+
+    @cached_property
     def voted(self) -> NDArray[np.bool_] | None:
         """Observations that survive the vote of two-view geometries; None where there is none, or too little survives."""
         shared = without_diagonal(self.problem.tracks.covisible)
@@ -114,6 +126,15 @@ class Search:
 
 def given_intrinsics(search: Search) -> list[Start]:
     """Intrinsics that are a guess: taken at their word until the adjustment, which frees them."""
+    return [] if search.contradicted else _given_intrinsics(search)
+
+
+def given_after_all(search: Search) -> list[Start]:
+    """The same after others, where fundamental matrices of the input contradict the guess."""
+    return _given_intrinsics(search) if search.contradicted else []
+
+
+def _given_intrinsics(search: Search) -> list[Start]:
     if search.problem.observations.intrinsics != "refine":
         return []
     focal = np.ones(search.problem.tracks.cameras)
@@ -205,6 +226,7 @@ def random(search: Search) -> list[Start]:
 ROUNDS: tuple[Callable[[Search], list[Start]], ...] = (
     given_intrinsics,
     guessed,
+    given_after_all,
     guessed_continued,
     rotations_first,
     configured,

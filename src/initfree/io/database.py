@@ -16,10 +16,10 @@ import pycolmap
 from scipy.spatial.transform import Rotation
 
 from initfree.errors import InputError
-from initfree.io.matches import tracks_from_matches
 from initfree.observations import Image, Intrinsics, Observations, observe
 from initfree.pairs import VerifiedPairs
 from initfree.tracks import Array
+from initfree.two_view.matches import tracks_from_matches
 
 MIN_INLIERS = 15
 """of a pair that is used, as in COLMAP's mappers"""
@@ -36,6 +36,14 @@ _USED = {
     )
 }
 """two-view geometries that stand for one scene: no watermark, nothing degenerate"""
+_EPIPOLAR = {
+    int(config)
+    for config in (
+        pycolmap.TwoViewGeometryConfiguration.CALIBRATED,
+        pycolmap.TwoViewGeometryConfiguration.UNCALIBRATED,
+    )
+}
+"""those whose matches determine a fundamental matrix: a homography explains the others"""
 
 
 def is_database(path: Path) -> bool:
@@ -209,9 +217,10 @@ def _relative_pose(row: sqlite3.Row, path: Path) -> tuple[Array, Array]:
 
 
 def _fundamental_matrix(row: sqlite3.Row, path: Path) -> Array:
-    """Not a number where there is none. Of rank two: programs that estimate none write the identity."""
+    """Not a number where there is none, or matches of a plane leave it open. Of rank two: programs that estimate none write
+    the identity."""
     nothing = np.full((3, 3), np.nan)
-    if "F" not in row.keys() or not row["F"]:  # noqa: SIM118
+    if "F" not in row.keys() or not row["F"] or row["config"] not in _EPIPOLAR:  # noqa: SIM118
         return nothing
     F = _array(row["F"], np.float64, path, "fundamental matrices")
     if len(F) != 9 or not np.isfinite(F).all() or not F.any():

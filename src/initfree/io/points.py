@@ -17,6 +17,7 @@ from initfree.observations import Observations
 from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array, Index, Tracks
+from initfree.two_view.agreeing_matches import tracks_of_agreeing_matches
 
 MIN_ANGLE = 1.0
 """degrees between the widest rays of a landmark: below, its distance is a guess"""
@@ -48,7 +49,12 @@ class Points:
 
 
 def points_to_write(problem: Problem, reconstruction: Reconstruction) -> Points:
-    """All that holds under the final cameras."""
+    """All that holds under the final cameras: of the tracks that were solved with and of shorter ones, or, where the input
+    has verified matches, of those made again of all that agree with the cameras; their landmarks are numbered from 1."""
+    again = tracks_of_agreeing_matches(problem, reconstruction, INLIER_PIXELS, least=3)
+    if again is not None:
+        xyz, _ = triangulate(again.tracks, again.m, again.unit, *reconstruction.cameras, scale=INLIER_PIXELS)
+        problem, reconstruction = again, replace(reconstruction, xyz=xyz, ids=again.landmark_ids)
     solved = _judged(problem, reconstruction, INLIER_PIXELS, MIN_ANGLE)
     short = _short_tracks(problem, reconstruction, solved)
     if short is None or not len(short.ids):

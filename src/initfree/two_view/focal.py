@@ -47,7 +47,8 @@ def guess_focals(problem: Problem, seed: int, on_pair: OnPair | None = None) -> 
 
     One for all by a grid search first, then one for each camera id in turn with the others fixed.
     """
-    pairs = _fundamental_matrices(problem, seed, on_pair)
+    pairs = _given_matrices(problem)
+    pairs = _fundamental_matrices(problem, seed, on_pair) if pairs is None else pairs
     if pairs is None:
         return None
     typical = 1.0 if problem.observations.intrinsics == "refine" else TYPICAL_FOCAL
@@ -94,6 +95,39 @@ def _cost(F: Array, fk: Array, fl: Array) -> Array:
 
 def _diagonal(f: Array) -> Array:
     return np.stack([f, f, np.ones_like(f)], axis=-1)
+
+
+def has_fundamental_matrices(problem: Problem) -> bool:
+    """Whether the input has enough of them for a guess that costs nothing."""
+    return _given_matrices(problem) is not None
+
+
+def _given_matrices(problem: Problem) -> _Pairs | None:
+    """Those of the input, in normalised coordinates; None where it has fewer than cameras.
+
+    Pixels are T (m, 1), distortion aside, with T = [unit, middle]: the middle of the image, or the given principal point.
+    """
+    o = problem.observations
+    if o.pairs is None:
+        return None
+    camera = np.full(len(o.images), -1)
+    camera[problem.images] = np.arange(len(problem.images))
+    inliers = np.diff(o.pairs.ptr)
+    usable = np.isfinite(o.pairs.F).all(axis=(1, 2)) & (camera[o.pairs.image] >= 0).all(axis=1) & (inliers >= _LEAST_INLIERS)
+    number = np.flatnonzero(usable)
+    if len(number) < problem.tracks.cameras:
+        return None
+    T = np.zeros((len(o.images), 3, 3))
+    T[:, 0, 0], T[:, 1, 1] = o.image_unit.T
+    T[:, :, 2] = [(*_middle(o.cameras[image.camera_id], o.intrinsics == "unknown"), 1.0) for image in o.images]
+    i, j = o.pairs.image[number].T
+    F = T[j].transpose(0, 2, 1) @ o.pairs.F[number] @ T[i]
+    F /= np.linalg.norm(F, axis=(1, 2), keepdims=True)
+    return _Pairs(camera[j], camera[i], F, np.minimum(inliers[number], _MOST_WEIGHT))
+
+
+def _middle(camera: pycolmap.Camera, of_image: bool) -> tuple[float, float]:
+    return (camera.width / 2.0, camera.height / 2.0) if of_image else (camera.principal_point_x, camera.principal_point_y)
 
 
 def _fundamental_matrices(problem: Problem, seed: int, on_pair: OnPair | None) -> _Pairs | None:

@@ -76,8 +76,11 @@ def refine_quadric(P: Array, Q: Array, focal: Array) -> tuple[Array, Array]:
     x0 = np.concatenate([(Q / np.linalg.norm(Q)).reshape(-1), np.log(focal)])
     # SciPy takes a callable here; its annotation names strings only.
     jac: Any = jacobian
-    fit = least_squares(residuals, x0, jac=jac, loss="soft_l1", f_scale=_SOFT_L1, max_nfev=200)
-    return unpack(fit.x)
+    try:
+        x = least_squares(residuals, x0, jac=jac, loss="soft_l1", f_scale=_SOFT_L1, max_nfev=200).x
+    except (np.linalg.LinAlgError, ValueError):  # focal lengths ran out of what numbers can hold: the quadric is none
+        x = x0
+    return unpack(x)
 
 
 def _unit_omega(A: Array) -> tuple[Array, Array]:

@@ -139,16 +139,27 @@ def _study(outcomes: dict[tuple[str, str], bool]) -> pd.DataFrame:
     ("outcomes", "init", "cause"),
     [
         ({("normal", "linear1997"): True, ("normal", "calibrated"): False}, "normal", CAUSES[0]),
-        ({(SHUFFLED, "linear1997"): True, ("unit-circle", "calibrated"): False}, SHUFFLED, CAUSES[1]),
-        ({("unit-circle", "linear1997"): True, ("unit-circle-spectral", "linear"): False}, "unit-circle", CAUSES[1]),
-        ({("normal", "linear1997"): True, ("truth", "linear1997"): True}, "normal", CAUSES[2]),
-        ({("normal", "linear1997"): True, ("truth", "linear"): True, ("truth", "calibrated"): False}, "normal", CAUSES[3]),
+        ({(SHUFFLED, "linear1997"): True, ("unit-circle", "calibrated"): False}, SHUFFLED, CAUSES[2]),
+        ({("unit-circle", "linear1997"): True, ("unit-circle-spectral", "linear"): False}, "unit-circle", CAUSES[2]),
+        ({("normal", "linear1997"): True, ("truth", "linear1997"): True}, "normal", CAUSES[3]),
+        ({("normal", "linear1997"): True, ("truth", "linear"): True, ("truth", "calibrated"): False}, "normal", CAUSES[4]),
         ({("normal", "linear1997"): True, ("unit-circle", "calibrated"): False}, "normal", UNKNOWN),
     ],
 )  # fmt: skip
 def test_causes_of_failure(outcomes: dict, init: str, cause: str):
     found = causes(_study(outcomes))
     assert found.set_index("init").loc[init, "cause"] == cause
+
+
+def test_a_failure_that_exact_steps_mend_is_the_solvers():
+    bad, good = {("normal", "linear1997"): True}, {("normal", "linear1997"): False}
+    series, exact = _study(bad).assign(linear_solver="power"), _study(good).assign(linear_solver="exact")
+    both = pd.concat([series, exact], ignore_index=True)
+    assert list(causes(both)["cause"]) == ["inexact solver"]
+    other = pd.concat([both, series.assign(seed=1), exact.assign(seed=2, failed=True)], ignore_index=True)
+    table = attribution(other).set_index("init").loc["all"]
+    assert (table["runs"], table["failures"]) == (1, 1), "runs without a counterpart are not compared"
+    assert list(causes(exact.assign(failed=True))["cause"]) == [UNKNOWN]
 
 
 def test_attribution_adds_up(cache: Path):

@@ -4,11 +4,14 @@ A failure is a run of the paper's pipeline (a random or unit-circle start, the u
 definition. Its cause is the first of these that holds:
 
 linear upgrade   another metric upgrade of the very same projective reconstruction succeeds
+inexact solver   with exact linear steps in place of the power series (or conjugate gradients) the same run succeeds
 camera order     unit circle only: it succeeds in another order of the cameras, that of the trajectory or the spectral one
 surrogate        stage 1 fails even when it starts at the true cameras: the optimum near the truth is no reconstruction
 local minimum    none of these: from the truth it works, from this start it does not
 
-To succeed, from the second cause on, is to succeed with any upgrade: the upgrade has had its turn.
+To succeed, from the second cause on, is to succeed with any upgrade: the upgrade has had its turn. The paper solves its
+linear systems by a power series: where a sweep has runs of both kinds, the failures are those of the runs with the series
+whose exact counterpart is there too; else those of the runs with exact steps.
 """
 
 import pandas as pd
@@ -17,40 +20,60 @@ from initfree.benchmark.jobs import ADJUSTED, PIPELINE, TRUTH
 from initfree.benchmark.rows import Frame
 
 LINEAR = "linear1997"
-CAUSES = ("linear upgrade", "camera order", "surrogate", "local minimum")
+CAUSES = ("linear upgrade", "inexact solver", "camera order", "surrogate", "local minimum")
+EXACT, SERIES = "exact", "power"
 UNKNOWN = "not studied"
 """the sweep has no run from the truth to tell surrogate from local minimum"""
 STARTS = ("normal", "uniform", "unit-circle", "unit-circle-shuffled")
 ORDERS = ("unit-circle", "unit-circle-spectral")
 _NUMBERS = ["seed", "min_obs", "noise", "outliers", "merged", "k1", "alpha", "beta"]
 _RUN = ["set", *_NUMBERS, "formulation", "rotations", "loss", "intrinsics", "linear_solver"]
-"""a run but for its start"""
+"""a run but for its start; its linear solver last"""
 
 
 def causes(rows: Frame) -> Frame:
     """The failed runs of the paper's pipeline, each with its `cause`. Runs that raised are left out: they did not run."""
-    rows = rows[(rows["method"] == PIPELINE) & (rows["error"] == "") & (rows["upgrade"] != ADJUSTED)]
-    # What is not given is not a number, which is equal to nothing.
-    rows = rows.assign(**{name: rows[name].fillna(0.0) for name in _NUMBERS if name in rows})
-    rows = rows.reindex(columns=[*rows.columns, *(name for name in _RUN if name not in rows)], fill_value=0.0)
-    failures = rows[rows["init"].isin(STARTS) & (rows["upgrade"] == LINEAR) & rows["failed"]]
+    rows = _comparable(rows)
+    failures = _studied(rows)
+    failures = failures[failures["failed"]]
     # A projective reconstruction is good if any upgrade, read as "before" it included, makes a good one of it.
     good = ~rows.groupby([*_RUN, "init"])["failed"].all()
     lookup = good.to_dict()
 
     def cause(run: tuple) -> str:
-        *condition, init = run
+        *condition, solver, init = run
         if lookup[run]:
             return CAUSES[0]
-        if init.startswith("unit-circle") and any(lookup.get((*condition, order), False) for order in ORDERS):
+        if solver != EXACT and lookup.get((*condition, EXACT, init), False):
             return CAUSES[1]
-        from_truth = lookup.get((*condition, TRUTH))
+        if init.startswith("unit-circle") and any(lookup.get((*condition, solver, order), False) for order in ORDERS):
+            return CAUSES[2]
+        from_truth = lookup.get((*condition, solver, TRUTH))
         if from_truth is None:
             return UNKNOWN
-        return CAUSES[3] if from_truth else CAUSES[2]
+        return CAUSES[4] if from_truth else CAUSES[3]
 
     runs = list(failures[[*_RUN, "init"]].itertuples(index=False, name=None))
     return failures.assign(cause=[cause(run) for run in runs])
+
+
+def _comparable(rows: Frame) -> Frame:
+    """Rows of the pipeline that ran, with every column that tells runs apart."""
+    rows = rows[(rows["method"] == PIPELINE) & (rows["error"] == "") & (rows["upgrade"] != ADJUSTED)]
+    # What is not given is not a number, which is equal to nothing.
+    rows = rows.assign(**{name: rows[name].fillna(0.0) for name in _NUMBERS if name in rows})
+    solver = rows["linear_solver"].replace("", EXACT) if "linear_solver" in rows else EXACT
+    rows = rows.assign(linear_solver=solver)
+    return rows.reindex(columns=[*rows.columns, *(name for name in _RUN if name not in rows)], fill_value=0.0)
+
+
+def _studied(rows: Frame) -> Frame:
+    """The runs of the paper's pipeline among comparable rows, after its upgrade: see the top of this file."""
+    runs = rows[rows["init"].isin(STARTS) & (rows["upgrade"] == LINEAR)]
+    exact, series = (runs[runs["linear_solver"] == name] for name in (EXACT, SERIES))
+    same = [*(name for name in _RUN if name != "linear_solver"), "init"]
+    both = series.merge(exact[same].drop_duplicates(), on=same)
+    return both if len(both) else exact
 
 
 def attribution(rows: Frame, by: str = "init") -> Frame:
@@ -58,8 +81,7 @@ def attribution(rows: Frame, by: str = "init") -> Frame:
 
     Columns: `by`, runs, failures, failed % (of the runs), then one column a cause.
     """
-    mine = (rows["method"] == PIPELINE) & rows["init"].isin(STARTS) & (rows["upgrade"] == LINEAR) & (rows["error"] == "")
-    runs, found = rows[mine], causes(rows)
+    runs, found = _studied(_comparable(rows)), causes(rows)
     names = [*CAUSES, *([UNKNOWN] if (found["cause"] == UNKNOWN).any() else [])]
 
     def line(label: str, of: Frame, failed: Frame) -> dict[str, object]:

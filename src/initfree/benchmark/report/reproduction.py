@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from initfree.benchmark.presets import as_table, load
+from initfree.benchmark.report.attribution import attribution_tables
 from initfree.benchmark.report.checks import Check, check_all
 from initfree.benchmark.report.failure import roc_auc
 from initfree.benchmark.report.formats import to_markdown
@@ -87,6 +88,7 @@ def markdown(sweep: Sweep, runs: list[Run], checks: list[Check], solved: list[De
     parts = ["## In short\n", _short(rows, checks, solved), "## What was run\n", _ran(runs)]
     parts += ["## Every claim\n", _claims(checks), "## Did the stages converge, and can the upgrade work?\n"]
     parts += [_shown(table) for table in (stopping_table(rows), nullity_table(rows), sound_sets_table(rows))]
+    parts += ["## What the failures are due to\n", *(_shown(table) for table in attribution_tables(rows))]
     if solved:
         parts += ["## The paper's linear solver\n", _shown(solvers_table(solved))]
     if plot is not None:

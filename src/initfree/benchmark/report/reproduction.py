@@ -1,6 +1,8 @@
 """docs/reproduction.md: what of the paper is reproduced, written from sweeps and from nothing else."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +11,10 @@ import pandas as pd
 from initfree.benchmark.presets import as_table, load
 from initfree.benchmark.report.attribution import attribution_tables
 from initfree.benchmark.report.checks import Check, check_all
-from initfree.benchmark.report.failure import roc_auc
 from initfree.benchmark.report.formats import to_markdown
+from initfree.benchmark.report.in_short import in_short
 from initfree.benchmark.report.markdown import write_section
-from initfree.benchmark.report.names import METHODS, PAPER_UPGRADE, display
-from initfree.benchmark.report.selection import failure_rate, paper_grid, whole_methods
+from initfree.benchmark.report.names import PAPER_UPGRADE, display
 from initfree.benchmark.report.solver_plot import solver_plot
 from initfree.benchmark.report.sweep import Sweep, load_sweep
 from initfree.benchmark.report.table import Table
@@ -25,7 +26,6 @@ from initfree.benchmark.store import Store
 from initfree.errors import InputError
 
 MARK = "bench reproduction"
-_VERDICTS = ("reproduced", "not reproduced", "cannot be told")
 _SHOWN = ("summary-formulations-pose-linear1997", "init-average-linear1997", "densification", "upgrade", "rotations")
 
 
@@ -85,7 +85,7 @@ def _changed(name: str, config: dict[str, Any]) -> str:
 def markdown(sweep: Sweep, runs: list[Run], checks: list[Check], solved: list[Descent], plot: Path | None) -> str:
     """The section's text."""
     rows = sweep.rows
-    parts = ["## In short\n", _short(rows, checks, solved), "## What was run\n", _ran(runs)]
+    parts = ["## In short\n", in_short(rows, checks, solved), "## What was run\n", _ran(runs)]
     parts += ["## Every claim\n", _claims(checks), "## Did the stages converge, and can the upgrade work?\n"]
     parts += [_shown(table) for table in (stopping_table(rows), nullity_table(rows), sound_sets_table(rows))]
     parts += ["## What the failures are due to\n", *(_shown(table) for table in attribution_tables(rows))]
@@ -100,63 +100,23 @@ def markdown(sweep: Sweep, runs: list[Run], checks: list[Check], solved: list[De
     return "\n".join(part for part in parts if part)
 
 
-def _short(rows: pd.DataFrame, checks: list[Check], solved: list[Descent]) -> str:
-    by = {verdict: [c for c in checks if c.verdict == verdict] for verdict in _VERDICTS}
-    lines = [
-        f"Of {len(checks)} claims of the paper's text {len(by['reproduced'])} are reproduced, "
-        f"{len(by['not reproduced'])} are not, {len(by['cannot be told'])} cannot be told from what was run.\n"
-    ]
-    for verdict in _VERDICTS:
-        if by[verdict]:
-            lines.append(f"- **{verdict.capitalize()}:** " + "; ".join(c.lesson.claim for c in by[verdict]) + ".")
-    turned = [c for c in by["not reproduced"] if c.why.startswith("Turns")]
-    if turned:
-        causes = "; ".join(f"{c.lesson.claim}: {c.why.removeprefix('Turns ').rstrip('.')}" for c in turned)
-        lines.append(f"- **Why not, where one change turns it:** {causes}.")
-    lines += [f"- **{title}:** {text}" for title, text in _findings(rows, solved)]
-    return "\n".join(lines) + "\n"
-
-
-def _findings(rows: pd.DataFrame, solved: list[Descent]) -> list[tuple[str, str]]:
-    """What the sweeps say beyond the paper's claims."""
-    found = []
-    grid = paper_grid(rows)
-    if len(grid):
-        sound = grid[~(grid["nullity"] > 1)]
-        text = f"{failure_rate(grid):.0f}% of {len(grid)} runs of the paper's pipeline fail"
-        if 0 < len(sound) < len(grid):
-            text += f", {failure_rate(sound):.0f}% on the sets where its linear upgrade is not degenerate"
-        residual = roc_auc(sound, "refine_residual")
-        if residual == residual:
-            text += f"; there the refinement residual tells failures with a ROC area of {residual:.3f}"
-        found.append(("Failures", text + "."))
-    for name in sorted({one.set for one in solved}):
-        rate = {
-            solver: 100.0 * sum(not one.failed for one in mine) / len(mine)
-            for solver in ("exact", "power", "pcg")
-            if (mine := [one for one in solved if one.set == name and one.solver == solver])
-        }
-        if {"exact", "power"} <= set(rate):
-            listed = ", ".join(f"{display(k).lower()} {v:.0f}%" for k, v in rate.items())
-            found.append((f"Linear solver, {display(name)}", f"reconstructed from random cameras with pOSE: {listed}."))
-    auto = whole_methods(rows)
-    auto = auto[auto["method"] == "auto"]
-    if len(auto):
-        text = f"{METHODS['auto']} fails in {failure_rate(auto):.0f}% of {len(auto)} runs on the same sets."
-        found.append(("What works instead", text))
-    return found
-
-
 def _ran(runs: list[Run]) -> str:
     lines = ["| command | runs done | of | seeds (runs of each) | sets |", "| --- | ---: | ---: | --- | --- |"]
     for run in runs:
-        seeds = ", ".join(f"{seed} ({jobs})" for seed, jobs in run.seeds.items())
+        seeds = ", ".join(_seeds(run.seeds))
         sets = ", ".join(display(name) for name in run.sets)
         what = f"`initfree bench run {run.name}`" + (f", a part of it: other {run.changed}" if run.changed else "")
         lines.append(f"| {what} | {run.jobs - run.missing} | {run.jobs} | {seeds} | {sets} |")
     listed = " ".join(f"DIR_{run.name.upper().replace('-', '_')}" for run in runs)
     again = f"`initfree bench reproduction {listed} --output docs/reproduction.md` writes this section again."
     return "\n".join(lines) + f"\n\nWhat is missing runs when the command is started again. {again}\n"
+
+
+def _seeds(jobs: dict[int, int]) -> Iterator[str]:
+    """Seeds in a row with the same number of jobs as one."""
+    for count, group in groupby(sorted(jobs), key=lambda seed: jobs[seed]):
+        seeds = list(group)
+        yield f"{seeds[0]} to {seeds[-1]} ({count} each)" if len(seeds) > 1 else f"{seeds[0]} ({count})"
 
 
 def _claims(checks: list[Check]) -> str:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from initfree.auto.start import Attempt
 from initfree.certificate import judge
+from initfree.certificate.alternative import as_alternative, better_of
 from initfree.certificate.closeness import closeness
 from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
@@ -21,11 +22,20 @@ mean, over all pairs."""
 
 
 def settled(problem: Problem, attempts: list[Attempt]) -> Attempt:
-    """The best attempt, its doubts settled where another one found the same."""
+    """The best attempt, its doubts settled where another one found the same, unless a third found another as good."""
     best = best_attempt(problem, attempts)
-    if best.certificate.doubtful and confirmed(problem, best, attempts):
-        return replace(best, certificate=judge(replace(best.certificate.evidence, confirmed=True)))
-    return best
+    if not (best.certificate.accepted or best.certificate.doubtful):
+        return best
+    evidence = best.certificate.evidence
+    other = evidence.alternative
+    for attempt in attempts:
+        if attempt is not best:
+            other = better_of(other, as_alternative(problem, best.reconstruction, attempt.reconstruction))
+    confirming = best.certificate.doubtful and confirmed(problem, best, attempts)
+    ambiguous = other is not None and other.margin < 0.0
+    if not (confirming or ambiguous):
+        return best
+    return replace(best, certificate=judge(replace(evidence, alternative=other, confirmed=confirming)))
 
 
 def best_attempt(problem: Problem, attempts: list[Attempt]) -> Attempt:

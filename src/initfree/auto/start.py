@@ -131,6 +131,15 @@ def run_start(problem: Problem, start: Start, moving: Baselines, on_progress: On
         report = StageReport("repair", time.perf_counter() - repairing, iterations=rounds, cost=cost)
         state = state.with_report(report)
     certificate = certify(problem, reconstruction, moving)
+    better = certificate.evidence.alternative
+    if better is not None and better.ratio < 1.0 and robust_cost(problem, better.reconstruction) < cost:
+        # The search for another reconstruction found the better one of the two: it is what the start led to.
+        last = replace(limits, scales=limits.scales[-1:])
+        reconstruction, _ = adjust(
+            problem.tracks, problem.m, problem.unit, better.reconstruction, last, groups=problem.camera_ids
+        )  # fmt: skip
+        cost = robust_cost(problem, reconstruction)
+        certificate = certify(problem, reconstruction, moving)
     assert state.before is not None
     return Attempt(
         start, state.P, state.X, state.before, state, reconstruction, certificate, cost, state.reports,

@@ -201,12 +201,31 @@ def parallax(e: Evidence) -> Finding:
     return Finding("parallax", e.parallax / T.MIN_PARALLAX - 1.0, reason)
 
 
+def safe_parallax(e: Evidence) -> Finding:
+    """Little parallax: a doubt. Most wrong reconstructions of critical configurations have little."""
+    reason = f"the median landmark has a parallax of {e.parallax:.2g} degrees only, and no second start confirms it"
+    return Finding("safe parallax", e.parallax / T.SAFE_PARALLAX - 1.0, reason, doubt=True)
+
+
 def not_reversed(e: Evidence) -> Finding:
     """A thing seen from afar may be turned inside out: see `reversal.reversal_rise`."""
     better = "better" if e.reversal_rise is not None and e.reversal_rise < 0.0 else "as well"
     reason = f"ambiguous: the same turned inside out (depths reversed, as seen from afar) fits {better}"
     margin = _CERTAIN if e.reversal_rise is None else e.reversal_rise / T.SIGNIFICANT - 1.0
     return Finding("not reversed", margin, reason)
+
+
+def no_other(e: Evidence) -> Finding:
+    """Another reconstruction must not fit as well: see `certificate.alternative`."""
+    a = e.alternative
+    if a is None:
+        return Finding("no other", _CERTAIN, "")
+    cost = f"at {a.ratio:.0%} of its cost" if abs(a.ratio - 1.0) >= 0.01 else "at the same cost"
+    reason = (
+        f"ambiguous: another reconstruction, far from this one (AUC@20 {a.rotation_auc20:.0f} / {a.translation_auc20:.0f} "
+        f"against it), fits the images {cost}"
+    )
+    return Finding("no other", min(a.margin, _CERTAIN), reason)
 
 
 def focal_length(e: Evidence) -> Finding:
@@ -270,9 +289,11 @@ CHECKS: tuple[Callable[[Evidence], Finding], ...] = (
     certain_cameras,
     not_doubled,
     not_reversed,
+    no_other,
     focal_length,
     left_out,
     safe_joints,
+    safe_parallax,
     even_cameras,
     systematic,
 )

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from initfree.certificate.alternative import Alternative
 from initfree.certificate.baseline import Baselines, baselines
 from initfree.certificate.closer import CloserLook
 from initfree.certificate.coherence import coherence
@@ -86,6 +87,8 @@ class Evidence:
     """squared standard deviations by which focal lengths a tenth longer fit worse; None where known, or not asked"""
     reversal_rise: float | None = None
     """the same for depths reversed; None where perspective tells the two apart, or not asked"""
+    alternative: Alternative | None = None
+    """another optimum; None where none was found, or there was no reason to look"""
     closer: CloserLook | None = None
     """what is asked only where nothing else stands against the reconstruction"""
     confirmed: bool = False
@@ -114,12 +117,14 @@ class Evidence:
     def figures(self) -> dict[str, Any]:
         """All numbers, of cameras the worst, as run.json has them."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in ("names", "by_camera", "joint", "baselines", "left_out_because", "closer"):
+        for name in ("names", "by_camera", "joint", "baselines", "left_out_because", "closer", "alternative"):
             del plain[name]
         closer = {} if self.closer is None else self.closer.figures()
+        other = {} if self.alternative is None else self.alternative.figures()
         return (
             plain
             | closer
+            | other
             | {
                 "worst_camera": self.worst_camera,
                 "worst_share": float(self.by_camera.share.min()),

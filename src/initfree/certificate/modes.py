@@ -116,8 +116,9 @@ def _drawn(system: CameraSystem, rng: np.random.Generator) -> Array:
     return np.column_stack(moved)
 
 
-def weakest_mode(system: CameraSystem, noise: float) -> WeakestMode:
-    """The largest eigenvector of the poses' covariance, read as two groups of cameras that move against each other."""
+def weakest_modes(system: CameraSystem, count: int) -> tuple[Array, Array]:
+    """Deviations at unit noise (count,) and directions (count, cameras, 6), each of length one, in which the poses are least
+    certain, the weakest first: eigenvectors of their covariance."""
     poses = system.parameters.column[:, :6].ravel()
 
     def covariance(x: Array) -> Array:
@@ -127,8 +128,14 @@ def weakest_mode(system: CameraSystem, noise: float) -> WeakestMode:
 
     operator = LinearOperator((len(poses), len(poses)), matvec=covariance, dtype=np.float64)  # pyright: ignore[reportCallIssue]
     start = np.random.default_rng(0).standard_normal(len(poses))
-    values, vectors = eigsh(operator, k=1, v0=start, tol=1e-3)  # pyright: ignore[reportArgumentType]
-    step = noise * float(np.sqrt(max(values[-1], 0.0))) * vectors[:, -1].reshape(-1, 6)
+    values, vectors = eigsh(operator, k=count, v0=start, tol=1e-3)  # pyright: ignore[reportArgumentType]
+    return np.sqrt(np.maximum(values[::-1], 0.0)), vectors[:, ::-1].T.reshape(count, -1, 6)
+
+
+def weakest_mode(system: CameraSystem, noise: float) -> WeakestMode:
+    """The largest eigenvector of the poses' covariance, read as two groups of cameras that move against each other."""
+    deviations, directions = weakest_modes(system, 1)
+    step = noise * deviations[0] * directions[0]
     R, centres = system.cameras[0], system.centres
     # A camera that turns with the world by q has ω = -R q, one that moves with it by d has γ = -R d.
     field = np.column_stack([-np.einsum("nji,nj->ni", R, part) for part in (step[:, :3], step[:, 3:])])

@@ -64,6 +64,8 @@ MIN_SHARING = 0.45
 0.32 and less where equal parts were taken for one, 0.59 and more in right reconstructions"""
 MIN_PARALLAX = 0.5
 """degrees: median over landmarks of the widest angle between its rays"""
+SAFE_PARALLAX = 3.0
+"""degrees: less is doubtful; what is far away beside the way of the cameras may as well be near, beside another way"""
 MIN_SPREAD = 16.0
 """pixels: deviation of a camera's observations along the direction in which they vary least"""
 MAX_SYSTEMATIC = 0.23
@@ -76,5 +78,10 @@ LONGER_FOCAL = 1.1
 """factor by which another focal length must not fit as well"""
 SIGNIFICANT = 25.0
 """squared standard deviations by which it must fit worse"""
+DIFFERENT_AUC20 = 90.0
+"""percent: two reconstructions of which one has less against the other are not the same one"""
+AS_GOOD = 0.2
+"""share by which the cost of another reconstruction may be higher for it to fit as well: 0.21 and less on the twisted cubic,
+where wrong matches that happen to fit one of the two make as much of a difference, 0.5 and more where there is one truth"""
 DEVIATIONS = 2.0
 """standard deviations of a share of so many observations by which it may be below its least"""

@@ -6,6 +6,7 @@ How the thresholds were chosen, and how often the verdict is wrong on data that 
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from initfree.certificate.alternative import Alternative, alternative, doubtful
 from initfree.certificate.baseline import Baselines
 from initfree.certificate.checks import CHECKS, Finding, listed
 from initfree.certificate.closer import look_closer
@@ -51,9 +52,19 @@ def certify(problem: Problem, reconstruction: Reconstruction, moving: Baselines 
         certificate = judge(replace(certificate.evidence, closer=look_closer(problem, reconstruction)))
     if certificate.accepted or certificate.doubtful:
         certificate = judge(replace(certificate.evidence, reversal_rise=reversal_rise(problem, reconstruction)))
+    if certificate.accepted or certificate.doubtful:
+        other = _another(problem, reconstruction, certificate.evidence)
+        certificate = judge(replace(certificate.evidence, alternative=other))
     if not problem.calibrated and (certificate.accepted or certificate.doubtful):
         certificate = judge(replace(certificate.evidence, focal_rise=focal_rise(problem, reconstruction)))
     return certificate
+
+
+def _another(problem: Problem, reconstruction: Reconstruction, evidence: Evidence) -> Alternative | None:
+    """Another optimum, looked for where there is reason to."""
+    if evidence.closer is None or not doubtful(evidence.closer.determination, evidence.parallax):
+        return None
+    return alternative(problem, reconstruction, evidence.closer.determination.system)
 
 
 def judge(evidence: Evidence) -> Certificate:

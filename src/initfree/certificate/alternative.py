@@ -1,0 +1,148 @@
+"""Is there another? A reconstruction elsewhere that the observations allow as well.
+
+The covariance knows the neighbourhood of an optimum. Critical configurations (cameras and landmarks on one twisted cubic;
+Hartley and Kahl 2007) have a second optimum far away, whose every figure is that of a right one, and each of the two may be
+found first. The way there leads along the directions in which cameras are least certain: cameras are moved along the weakest
+two, both ways and far, landmarks are triangulated anew, and a short adjustment goes where it goes. Asked only where cameras
+are less certain than in most reconstructions, so that good ones do not wait for it.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from initfree.certificate.closeness import closeness
+from initfree.certificate.modes import Determination, weakest_modes
+from initfree.certificate.thresholds import AS_GOOD, DIFFERENT_AUC20, SAFE_PARALLAX, SIGNIFICANT
+from initfree.certificate.uncertainty import CameraSystem
+from initfree.engine.losses import Cauchy
+from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
+from initfree.euclidean.residuals import INLIER_PIXELS, residuals
+from initfree.euclidean.triangulation import triangulate
+from initfree.problem import Problem
+from initfree.reconstruction import Reconstruction
+from initfree.tracks import Array
+
+CERTAIN_DRIFT, CERTAIN_AUC20 = 0.003, 98.0
+"""share of the extent by which cameras move in reconstructions drawn from the covariance, and their AUC@20, up to and from
+which there is no doubt"""
+_MOVES = ((0, 0.1), (0, 1.0), (1, 1.0))
+"""mode, the weakest first, and how far: root mean square over cameras in radians and extents; each both ways"""
+_EFFORT = 400_000
+"""observations times adjustments: large problems have fewer of these, at least two"""
+_FIRST_STEPS, _STEPS = 10, 30
+_HOPELESS = 4.0
+"""times the cost of the reconstruction after the first steps"""
+_BACK = 2.0
+"""percent of AUC@20 against the reconstruction that are missing where a start has come back to it"""
+_LEAST_NOISE = 0.1
+"""pixels: a perfect fit must not make every difference significant"""
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Another optimum, far from the reconstruction."""
+
+    reconstruction: Reconstruction
+    ratio: float
+    """its robust cost over that of the reconstruction, of the observations that fit either; below 1 where it fits better"""
+    chance: float
+    """by how much the ratio may differ from 1 by chance: 25 squared deviations of the noise"""
+    rotation_auc20: float
+    translation_auc20: float
+    """percent, of it against the reconstruction"""
+
+    @property
+    def margin(self) -> float:
+        """By how much its cost exceeds what fits as well; negative where it does not."""
+        return self.ratio - 1.0 - max(AS_GOOD, self.chance)
+
+    def figures(self) -> dict[str, float]:
+        """As run.json has them."""
+        return {
+            "alternative_cost": self.ratio,
+            "alternative_rotation_auc20": self.rotation_auc20,
+            "alternative_translation_auc20": self.translation_auc20,
+        }
+
+
+def doubtful(determination: Determination, parallax: float) -> bool:
+    """Whether there is reason to look for another reconstruction."""
+    auc = min(determination.rotation_auc20, determination.translation_auc20)
+    return determination.drift > CERTAIN_DRIFT or auc < CERTAIN_AUC20 or parallax < SAFE_PARALLAX
+
+
+def alternative(problem: Problem, reconstruction: Reconstruction, system: CameraSystem) -> Alternative | None:
+    """Of the other optima that with the lowest cost, None where all ways led back; the first that fits as well ends it."""
+    if not system.tells or system.tracks.cameras < 3:
+        return None
+    _, directions = weakest_modes(system, 2)
+    best: Alternative | None = None
+    trials = int(np.clip(_EFFORT // max(problem.tracks.observations, 1), 2, 2 * len(_MOVES)))
+    for mode, size, sign in [(mode, size, sign) for mode, size in _MOVES for sign in (1.0, -1.0)][:trials]:
+        direction = directions[mode]
+        step = sign * size * direction / np.sqrt(np.mean(np.sum(direction**2, axis=1)))
+        other = _optimum(problem, reconstruction, moved(problem, reconstruction, system, step))
+        if other is None:
+            continue
+        best = better_of(best, as_alternative(problem, reconstruction, other))
+        if best is not None and best.margin < 0.0:
+            break
+    return best
+
+
+def as_alternative(problem: Problem, reconstruction: Reconstruction, other: Reconstruction) -> Alternative | None:
+    """The other reconstruction beside this one; None where they are the same."""
+    auc = closeness(reconstruction.R, reconstruction.centres, other.R, other.centres, 20.0)
+    if min(auc) >= DIFFERENT_AUC20:
+        return None
+    ratio, count = compared_costs(problem, reconstruction, other)
+    return Alternative(other, ratio, 0.5 * SIGNIFICANT / count, *auc)
+
+
+def better_of(one: Alternative | None, other: Alternative | None) -> Alternative | None:
+    """The one of lower cost, where there are two."""
+    return min((a for a in (one, other) if a is not None), key=lambda a: a.ratio, default=None)
+
+
+def moved(problem: Problem, reconstruction: Reconstruction, system: CameraSystem, step: Array) -> Reconstruction:
+    """Every camera turned and moved by its row (ω, γ) of `step`, in the world of `system`, and all landmarks anew."""
+    R, _, focal, radial = system.cameras
+    centres = system.centres - np.einsum("nji,nj->ni", R, step[:, 3:6])
+    R = np.ascontiguousarray(Rotation.from_rotvec(step[:, :3]).as_matrix() @ R)
+    t = -np.einsum("nij,nj->ni", R, centres)
+    xyz, _ = triangulate(problem.tracks, problem.m, problem.unit, R, t, focal, radial, scale=INLIER_PIXELS)
+    return replace(reconstruction, R=R, t=t, xyz=xyz)
+
+
+def _optimum(problem: Problem, reconstruction: Reconstruction, start: Reconstruction) -> Reconstruction | None:
+    """Where a short adjustment leads; None where its first steps lead back, or nowhere."""
+    other = _adjusted(problem, start, 10.0, _FIRST_STEPS)
+    if compared_costs(problem, reconstruction, other)[0] > _HOPELESS or _distance(reconstruction, other) < _BACK:
+        return None
+    return _adjusted(problem, other, INLIER_PIXELS, _STEPS)
+
+
+def _adjusted(problem: Problem, start: Reconstruction, scale: float, steps: int) -> Reconstruction:
+    free = FreeIntrinsics.unless(problem.calibrated)
+    limits = AdjustConfig(free=free, scales=(scale,), max_iterations=steps, tolerance=1e-6)
+    return adjust(problem.tracks, problem.m, problem.unit, start, limits, groups=problem.camera_ids)[0]
+
+
+def _distance(one: Reconstruction, other: Reconstruction) -> float:
+    """100 less the smaller AUC@20 of one against the other."""
+    return 100.0 - min(closeness(one.R, one.centres, other.R, other.centres, 20.0))
+
+
+def compared_costs(problem: Problem, one: Reconstruction, other: Reconstruction) -> tuple[float, int]:
+    """Robust cost of the other over that of the one, of the observations that fit either, and how many these are.
+
+    What fits neither is a wrong match, and says nothing; what fits the one alone speaks for it.
+    """
+    seen = [residuals(problem, reconstruction) for reconstruction in (one, other)]
+    counted = seen[0].within(INLIER_PIXELS) | seen[1].within(INLIER_PIXELS)
+    count = max(int(np.count_nonzero(counted)), 1)
+    least = 0.5 * count * _LEAST_NOISE**2
+    costs = [Cauchy(INLIER_PIXELS).total(r.error[counted] ** 2) + least for r in seen]
+    return costs[1] / costs[0], count

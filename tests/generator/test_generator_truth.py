@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from brute_force import blocked
+from scipy.spatial.transform import Rotation
 
 from initfree.generator import generate
 from initfree.generator.config import Visibility
+from initfree.generator.culling import Cells, in_view
 from initfree.generator.observe import visible
 from initfree.generator.visibility import RayCaster
 
@@ -95,3 +97,20 @@ def test_other_colmap_models(model):
     dataset = generate("set6", seed=0, model=model, cameras=12, points=100, density=3)
     assert dataset.to_colmap().camera(1).model_name == model
     assert len(dataset.landmarks) == 100
+
+
+@pytest.mark.parametrize("radius", [0.6, 3.0, np.inf])
+def test_cells_leave_out_nothing_that_is_in_view(radius):
+    rng = np.random.default_rng(0)
+    positions = rng.uniform([-500.0, -500.0, 0.0], [500.0, 500.0, 20.0], (20_000, 3))
+    normals = np.tile([0.0, 0.0, 1.0], (len(positions), 1))
+    cells, everything = Cells.of(positions), np.arange(len(positions))
+    assert len(cells.radii) > 30
+    np.testing.assert_array_equal(np.sort(cells.rows), everything)
+    for turn in Rotation.random(10, random_state=1).as_matrix():
+        view = turn, rng.uniform([-300.0, -300.0, 30.0], [300.0, 300.0, 100.0]), 5.0, 400.0, radius
+        near = cells.near_cone(*view)
+        expected, found = (in_view(rows, positions, normals, *view, 0.0, True) for rows in (everything, near))
+        np.testing.assert_array_equal(found, expected)
+    if radius < 1.0:
+        assert len(near) < len(everything) / 2, "and not all is looked at"

@@ -1,12 +1,56 @@
 """Which candidates can be in an image at all: one pass over contiguous arrays, before any ray is cast."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+CELL = 500
+"""Candidates in a cell, about."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Candidates in cubes of space, each in a sphere: a camera of a large survey looks into those that its cone meets."""
+
+    rows: NDArray[np.int64]
+    """Candidates, cell by cell."""
+    ptr: NDArray[np.int64]
+    centres: NDArray[np.float64]
+    radii: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, positions: NDArray[np.float64]) -> "Cells":
+        low = positions.min(axis=0)
+        extent = positions.max(axis=0) - low
+        # Landmarks lie on surfaces: as many cells as there would be if they filled the two widest directions.
+        side = max(float(np.sqrt(np.prod(np.sort(extent)[1:]) * CELL / len(positions))), 1e-9 * float(extent.max()), 1e-300)
+        place = ((positions - low) / side).astype(np.int64)
+        span = place.max(axis=0) + 1
+        key = (place[:, 0] * span[1] + place[:, 1]) * span[2] + place[:, 2]
+        rows = np.argsort(key, kind="stable")
+        ptr = np.concatenate([np.flatnonzero(np.diff(key[rows], prepend=-1)), [len(rows)]])
+        centres = np.add.reduceat(positions[rows], ptr[:-1], axis=0) / np.diff(ptr)[:, None]
+        away = np.linalg.norm(positions[rows] - np.repeat(centres, np.diff(ptr), axis=0), axis=1)
+        return cls(rows, ptr, centres, np.maximum.reduceat(away, ptr[:-1]))
+
+    def near_cone(
+        self, rotation: NDArray[np.float64], centre: NDArray[np.float64], near: float, far: float, radius: float
+    ) -> NDArray[np.int64]:
+        """Candidates, ascending, of the cells that may have some within the depth limits and the cone around the axis."""
+        local = (self.centres - centre) @ rotation.T
+        depth, sideways = local[:, 2], np.hypot(local[:, 0], local[:, 1])
+        half_angle = np.arctan(radius)
+        outside = sideways * np.cos(half_angle) - depth * np.sin(half_angle)
+        met = (depth + self.radii > near) & (depth - self.radii < far) & (outside <= self.radii * (1.0 + 1e-9))
+        parts = [self.rows[self.ptr[k] : self.ptr[k + 1]] for k in np.flatnonzero(met)]
+        return np.sort(np.concatenate(parts)) if parts else self.rows[:0]
+
 
 @njit(cache=True, nogil=True)
 def in_view(
+    candidates: NDArray[np.int64],
     positions: NDArray[np.float64],
     normals: NDArray[np.float64],
     rotation: NDArray[np.float64],
@@ -17,13 +61,13 @@ def in_view(
     steepest: float,
     two_sided: bool,
 ) -> NDArray[np.int64]:
-    """Rows within depth limits, inside the cone of `radius` around the axis, and turned to the camera.
+    """Those of the candidates within depth limits, inside the cone of `radius` around the axis, and turned to the camera.
 
     `steepest` is the cosine of the largest angle allowed between the ray and the normal.
     """
-    rows = np.empty(len(positions), np.int64)
+    rows = np.empty(len(candidates), np.int64)
     count = 0
-    for k in range(len(positions)):
+    for k in candidates:
         x = positions[k, 0] - centre[0]
         y = positions[k, 1] - centre[1]
         z = positions[k, 2] - centre[2]

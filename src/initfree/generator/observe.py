@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from initfree.errors import InputError
 from initfree.generator import config
 from initfree.generator.cameras import fold_radius, project, view_radius
-from initfree.generator.culling import in_view
+from initfree.generator.culling import Cells, in_view
 from initfree.generator.projections import Projections
 from initfree.generator.scenes import Candidates, Surface
 from initfree.generator.trajectories import Poses
@@ -18,6 +18,8 @@ from initfree.generator.visibility import RayCaster
 
 MAX_CANDIDATES = 40
 """Give up when this many candidates for every landmark asked for were not enough."""
+AT_ONCE = 400_000
+"""Candidates that are looked at together: what is dropped again takes no memory beside all others."""
 
 
 def observe(
@@ -41,12 +43,16 @@ def observe(
         if not len(candidates):
             break
         tried += len(candidates)
-        seen = visible(surface, caster, poses, cameras, limits, candidates)
-        often = seen.track_lengths(len(candidates)) >= min_observations
-        kept, kept_rows = select_landmarks(candidates, seen, np.flatnonzero(often)[: wanted - have])
-        found.append(kept)
-        rows.append(Projections(kept_rows.image, kept_rows.landmark + np.int32(have), kept_rows.pixel))
-        have += len(kept)
+        for first in range(0, len(candidates), AT_ONCE):
+            some = candidates[first : first + AT_ONCE]
+            seen = visible(surface, caster, poses, cameras, limits, some)
+            often = seen.track_lengths(len(some)) >= min_observations
+            kept, kept_rows = select_landmarks(some, seen, np.flatnonzero(often)[: wanted - have])
+            found.append(kept)
+            rows.append(Projections(kept_rows.image, kept_rows.landmark + np.int32(have), kept_rows.pixel))
+            have += len(kept)
+            if have == wanted:
+                break
         if pool is None and tried >= MAX_CANDIDATES * wanted + 20_000 and have < wanted:
             break
         batch = int(min(max(1.2 * (wanted - have) * tried / max(have, 1), 1000), 4 * wanted + 20_000))
@@ -81,18 +87,17 @@ def visible(
     radii = [min(view_radius(camera), fold_radius(camera)) for camera in cameras]
     centres = np.ascontiguousarray(poses.centres)
     steepest = np.cos(np.radians(limits.max_angle))
+    cells = Cells.of(candidates.positions)
 
     def of_image(number: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         camera = cameras[number if len(cameras) > 1 else 0]
         radius = radii[number if len(cameras) > 1 else 0]
+        view = poses.rotations[number], centres[number], limits.near, limits.far, radius
         rows = in_view(
+            cells.near_cone(*view),
             candidates.positions,
             candidates.normals,
-            poses.rotations[number],
-            centres[number],
-            limits.near,
-            limits.far,
-            radius,
+            *view,
             steepest,
             surface.two_sided,
         )

@@ -6,6 +6,7 @@ from initfree.auto.start import Start
 from initfree.config import SolveConfig
 from initfree.problem import Problem
 from initfree.tracks import Array
+from initfree.two_view.averaging import turned_cameras
 from initfree.two_view.focal import guess_focals, with_focals
 from initfree.two_view.geometry import OnPair, relative_rotations
 from initfree.two_view.given import two_view_geometries_of
@@ -35,7 +36,8 @@ def start_with_focals(
         return None
     # The rotations hold the cameras: neither a projective refinement nor an upgrade would bring them closer to metric ones.
     held = replace(config, formulation="pose-rot", refine=False, upgrade="none")
-    return Start(name, held, rotations=rotations, focal=focal)
+    cameras = turned_cameras(rotations, problem.tracks.cameras)
+    return Start(name, held, rotations=rotations, cameras=cameras, focal=focal)
 
 
 def continued_guess(config: SolveConfig, P: Array) -> Start:

@@ -25,6 +25,7 @@ from initfree.problem import Problem, restricted
 from initfree.reconstruction import Reconstruction
 from initfree.result import StageReport
 from initfree.tracks import Array
+from initfree.two_view.averaging import turned_cameras
 from initfree.two_view.focal import guess_focals, has_fundamental_matrices
 from initfree.two_view.geometry import MIN_MATCHES, TwoView, relative_rotations
 from initfree.two_view.given import two_view_geometries_of
@@ -171,7 +172,7 @@ def configured(search: Search) -> list[Start]:
 
 
 def voted_with_rotations(search: Search) -> list[Start]:
-    """What the pairs agree on, held by their rotations.
+    """What the pairs agree on, held by their rotations, from cameras that are turned as these say.
 
     No projective refinement: where few tracks join two parts, it bends them against each other.
     """
@@ -179,7 +180,8 @@ def voted_with_rotations(search: Search) -> list[Start]:
     if rotations is None or any(outcome.start.name == VOTED for outcome in search.outcomes):
         return []
     config = replace(search.short, formulation="pose-rot", refine=False)
-    return [Start(VOTED, config, search.voted, rotations)]
+    cameras = turned_cameras(rotations, search.problem.tracks.cameras)
+    return [Start(VOTED, config, search.voted, rotations, cameras)]
 
 
 def voted(search: Search) -> list[Start]:

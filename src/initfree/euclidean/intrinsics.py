@@ -9,22 +9,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
 from scipy.spatial.transform import Rotation
 
 from initfree.engine import threads
+from initfree.engine.factorisation import factorisation
 from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, gradient_cosine
 from initfree.engine.losses import Cauchy
 from initfree.engine.robust_stage import RobustStage
 from initfree.errors import InputError
-from initfree.euclidean import kernels, lens_kernels
+from initfree.euclidean import kernels
 from initfree.euclidean.lenses import Deviations, Lenses, Prior, Projection
-from initfree.tracks import Array, Tracks
+from initfree.euclidean.system import LensSystem
+from initfree.tracks import Array, Index, Tracks
 
 WEAK = Deviations()
 SHORT = LMConfig(max_iterations=50, tolerance=1e-6)
 """a reconstruction that fits already needs four to twelve steps"""
-_potrf, _potrs = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -75,26 +75,27 @@ class IntrinsicsAdjustment(RobustStage):
         self._weight = np.ones(tracks.observations) if weight is None else np.asarray(weight, dtype=np.float64)
         self._projection = Projection(view.lenses, tracks.cam, keypoints)
         self.view = view
-        numbers = view.lenses.numbers
-        place = 6 * tracks.cameras + np.concatenate([[0], np.cumsum(numbers)])
-        self._columns = view.lenses.lens, place[:-1], numbers
-        size = int(place[-1])
+        poses, numbers = 6 * tracks.cameras, view.lenses.numbers
+        place = poses + np.concatenate([[0], np.cumsum(numbers)])
+        self._column = _columns(view.lenses.lens, place, numbers)
+        # Rows of all numbers that move, and one of those that lenses with fewer than others do not have.
+        size = int(place[-1]) + 1
         self._given = prior.about
         self._prior = np.zeros(size)
-        self._prior[6 * tracks.cameras :] = prior.deviation**-2.0
+        self._prior[poses:-1] = prior.deviation**-2.0
         pairs = view.lenses.aspects
-        self._aspects = 6 * tracks.cameras + pairs
+        self._aspects = poses + pairs
         self._per_focal = np.array([1.0, -1.0]) / (prior.aspect * self._given[pairs])
-        self._H = np.empty((size, size))
-        self._diagonal, self._gradient = np.empty(size), np.empty(size)
+        self._system = LensSystem(tracks, max(int(numbers.max(initial=0)), 1))
+        self._factorisation = factorisation(self._system.pairs, self._column, size)
         self._squared = self._weight * self._projection.squared_residuals(view.lenses, view.points(tracks))
-        self._linear: tuple[Array, ...] = ()
+        self._linear: tuple[Array, Array, Array, Array] = (np.empty(0), np.empty(0), np.empty(0), np.empty(0))
         self._irls = self._weight
 
     def _departure(self, lenses: Lenses) -> Array:
         """θ - θ0 at its place in the reduced system; zero for poses."""
         result = np.zeros(len(self._prior))
-        result[6 * self._tracks.cameras :] = lenses.values - self._given
+        result[6 * self._tracks.cameras : -1] = lenses.values - self._given
         return result
 
     def _cost(self, view: View, squared: Array) -> float:
@@ -112,40 +113,50 @@ class IntrinsicsAdjustment(RobustStage):
 
     def gradient_cosine(self) -> float:
         # Of the poses: lenses that the images do not tell are held by their prior alone.
-        t, poses = self._tracks, slice(6 * self._tracks.cameras)
-        model = (t.ptr, t.cam, *self._columns, self.view.R, *self._linear, self._irls, 0.0)
-        lens_kernels.assemble(*model, self._H, self._diagonal, self._gradient)
-        return gradient_cosine(self._gradient[poses], self._diagonal[poses], self._cost(self.view, self._squared))
+        self._system.assemble(self.view.R, self._linear, self._irls)
+        gradient, diagonal = (by_slot[:, :6].ravel() for by_slot in (self._system.gradient, self._system.diagonal))
+        return gradient_cosine(gradient, diagonal, self._cost(self.view, self._squared))
+
+    def _fold(self, by_slot: Array) -> Array:
+        """Sum of (cameras, slots) over the cameras that share a number."""
+        result = np.zeros(len(self._prior))
+        np.add.at(result, self._column, by_slot)
+        return result
+
+    def _add_aspects(self) -> None:
+        """What the priors of two focal lengths' ratio have off the diagonal, in the block of a camera with that lens."""
+        for (x, y), (by_x, by_y) in zip(self._aspects, self._per_focal, strict=True):
+            camera = int(np.argmax((self._column == x).any(axis=1)))
+            block = self._system.blocks[self._system.pairs.diagonal[camera]]
+            p, q = (int(np.argmax(self._column[camera] == row)) for row in (x, y))
+            block[p, q] += by_x * by_y
+            block[q, p] += by_x * by_y
 
     def attempt(self, damping: float) -> _Trial | None:
         t, view = self._tracks, self.view
-        model = (t.ptr, t.cam, *self._columns, view.R, *self._linear, self._irls, damping)
-        gain = lens_kernels.assemble(*model, self._H, self._diagonal, self._gradient)
+        self._system.assemble(view.R, self._linear, self._irls, damping)
+        self._add_aspects()
         departure = self._departure(view.lenses)
-        gradient, held = self._gradient + self._prior * departure, self._prior.copy()
-        x, y = self._aspects.T
+        gradient, held = self._fold(self._system.gradient) + self._prior * departure, self._prior.copy()
         ratio = np.sum(self._per_focal * departure[self._aspects], axis=1)
         gradient[self._aspects] += self._per_focal * ratio[:, None]
         held[self._aspects] += self._per_focal**2
-        self._H[y, x] += self._per_focal[:, 0] * self._per_focal[:, 1]
-        diagonal = self._diagonal + held
+        diagonal = self._fold(self._system.diagonal) + held
         shift = damping * np.where(diagonal > 0.0, diagonal, 1.0)
-        self._H.flat[:: len(shift) + 1] += shift + held
-        factor, info = _potrf(self._H.T, lower=0, clean=0, overwrite_a=1)
-        if info != 0:
+        if not self._factorisation.factorise(self._system.blocks, shift + held):
             return None
-        step, info = _potrs(factor, -gradient, lower=0)
-        if info != 0 or not np.all(np.isfinite(step)):
+        step = self._factorisation.solve(-gradient)
+        if not np.all(np.isfinite(step)):
             return None
         poses = step[: 6 * t.cameras].reshape(-1, 6)
-        lenses = view.lenses.at(view.lenses.values + step[6 * t.cameras :])
+        lenses = view.lenses.at(view.lenses.values + step[6 * t.cameras : -1])
         if any(min(camera.focal_length_x, camera.focal_length_y) <= 0.0 for camera in lenses.cameras):
             return None
         turn = Rotation.from_rotvec(poses[:, :3]).as_matrix()
-        moved = View(turn @ view.R, (turn @ view.t[:, :, None])[:, :, 0] + poses[:, 3:], np.empty_like(view.xyz), lenses)
-        damped = lens_kernels.back_substitute(*model, step, view.xyz, moved.xyz)
+        xyz, gain = self._system.back_substitute(step[self._column], view.xyz)
+        moved = View(turn @ view.R, (turn @ view.t[:, :, None])[:, :, 0] + poses[:, 3:], xyz, lenses)
         threads.run(kernels.stay_in_front, t.ptr, t.ptr, t.cam, self._weight, moved.R, moved.t, view.xyz, moved.xyz)
-        predicted = 0.5 * float(shift @ step**2 - gradient @ step) + gain + damped
+        predicted = 0.5 * float(shift @ step**2 - gradient @ step) + gain
         squared = self._weight * self._projection.squared_residuals(lenses, moved.points(t))
         return _Trial(moved, squared, self._cost(moved, squared), predicted, float(np.linalg.norm(step)))
 
@@ -167,12 +178,20 @@ class IntrinsicsAdjustment(RobustStage):
         """Numbers that move, less the seven of the gauge; landmarks that nothing holds do not count."""
         t = self._tracks
         held = np.bincount(t.landmark, weights=self._weight > 0.0, minlength=t.landmarks) > 0
-        return len(self._prior) + 3 * int(np.count_nonzero(held)) - 7
+        return len(self._prior) - 1 + 3 * int(np.count_nonzero(held)) - 7
 
     @property
     def squared_residuals(self) -> Array:
         """|r|² of every observation in pixels², without loss and weight."""
         return self._projection.squared_residuals(self.view.lenses, self.view.points(self._tracks))
+
+
+def _columns(lens: Index, place: Index, numbers: Index) -> Index:
+    """(cameras, 6 + most numbers): rows of a camera's pose and of its lens; the last row of all where it has fewer."""
+    cameras, most = len(lens), max(int(numbers.max(initial=0)), 1)
+    poses = 6 * np.arange(cameras)[:, None] + np.arange(6)
+    of_lens = np.where(np.arange(most) < numbers[:, None], place[:-1, None] + np.arange(most), place[-1])
+    return np.concatenate([poses, of_lens[lens]], axis=1).astype(np.int64)
 
 
 def refine(

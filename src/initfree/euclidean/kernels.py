@@ -142,6 +142,21 @@ def accumulate(B, r, i, V, h):
             V[row, column] += B[i, 0, row] * B[i, 0, column] + B[i, 1, row] * B[i, 1, column]
 
 
+@kernel(inline="always")
+def eliminate(j, ptr, V, h, damping, Q, e, M, u, shift):
+    """The end of `condense` for landmark j: M, u and shift from V and h; B_i and r_i, in Q and e, become Q_i and e_i."""
+    shift[j] = damp(V, damping)
+    m = M[j]
+    whitening(V, m)
+    u0, u1, u2 = whitened(m, h[0], h[1], h[2])
+    u[j, 0], u[j, 1], u[j, 2] = u0, u1, u2
+    for a in range(ptr[j], ptr[j + 1]):
+        for row in range(2):
+            q0, q1, q2 = whitened(m, Q[a, row, 0], Q[a, row, 1], Q[a, row, 2])
+            Q[a, row, 0], Q[a, row, 1], Q[a, row, 2] = q0, q1, q2
+            e[a, row] -= q0 * u0 + q1 * u1 + q2 * u2
+
+
 @kernel()
 def condense(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, G, Q, e, M, u, shift):
     """Landmarks out of the normal equations: all that the reduced system needs of each observation and landmark.
@@ -162,16 +177,7 @@ def condense(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, 
             for s in range(len(slots)):
                 G[a, 0, s], G[a, 1, s] = J[0, 0, slots[s]], J[0, 1, slots[s]]
             accumulate(Q, e, a, V, h)
-        shift[j] = damp(V, damping)
-        m = M[j]
-        whitening(V, m)
-        u0, u1, u2 = whitened(m, h[0], h[1], h[2])
-        u[j, 0], u[j, 1], u[j, 2] = u0, u1, u2
-        for a in range(ptr[j], ptr[j + 1]):
-            for row in range(2):
-                q0, q1, q2 = whitened(m, Q[a, row, 0], Q[a, row, 1], Q[a, row, 2])
-                Q[a, row, 0], Q[a, row, 1], Q[a, row, 2] = q0, q1, q2
-                e[a, row] -= q0 * u0 + q1 * u1 + q2 * u2
+        eliminate(j, ptr, V, h, damping, Q, e, M, u, shift)
 
 
 @kernel()

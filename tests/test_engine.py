@@ -197,6 +197,9 @@ def test_sparse_factorisation_is_the_dense_one(name: str, intrinsics: str):
         for _ in range(2):
             assert factor.factorise(blocks, shift)
             assert_allclose(factor.solve(b), expected, rtol=1e-9, atol=1e-12)
+            if isinstance(factor, SparseFactorisation):
+                inverse = np.linalg.inv(H + np.diag(shift))[column[:, :, None], column[:, None, :]]
+                assert_allclose(factor.inverse_blocks(), inverse, rtol=1e-8, atol=1e-14)
         assert not factor.factorise(blocks, -1.0)
 
 

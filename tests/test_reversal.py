@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import initfree
+from initfree.certificate import reversal
 from initfree.certificate.reversal import reversal_rise, reversed_depths
+from initfree.certificate.thresholds import SIGNIFICANT
 from initfree.certificate.verdict import certify, judge
 from initfree.euclidean import AdjustConfig, adjust
 from initfree.generator import generate
@@ -42,3 +44,16 @@ def test_the_wrong_one_of_the_two_is_not_accepted(afar: initfree.Result):
     assert not certificate.accepted
     assert "turned inside out" in certificate.reason
     assert not certify(problem, wrong).accepted
+
+
+def test_a_neighbourhood_of_a_large_problem_tells_for_the_whole(afar: initfree.Result, monkeypatch: pytest.MonkeyPatch):
+    problem, reconstruction = afar.problem, afar.reconstruction
+    wrong, _ = adjust(
+        problem.tracks, problem.m, problem.unit, reversed_depths(reconstruction), AdjustConfig(scales=(10.0, 4.0))
+    )
+    whole = reversal_rise(problem, reconstruction), reversal_rise(problem, wrong)
+    monkeypatch.setattr(reversal, "NEIGHBOURHOOD", problem.tracks.cameras // 2 - 1)
+    told = reversal_rise(problem, reconstruction)
+    assert told is not None
+    assert SIGNIFICANT <= told < whole[0]
+    assert reversal_rise(problem, wrong) == whole[1], "of the wrong one no part tells, and the whole is asked"

@@ -72,7 +72,7 @@ def test_the_blocks_are_those_of_all_normal_equations(free: FreeIntrinsics, dens
         monkeypatch.setattr(uncertainty, "DENSE", 0)
     system = system_of(SMALL, truth(SMALL), noisy(SMALL, 0.5, 1), free)
     expected, column = full_covariance(system), system.parameters.column
-    assert np.abs(system.matrix @ system.gauge).max() < 1e-9 * system.matrix.diagonal().max()
+    assert np.abs(system.dense @ system.gauge).max() < 1e-9 * np.diagonal(system.dense).max()
     covariances = system.covariances()
     for k in range(SMALL.tracks.cameras):
         block = expected[np.ix_(column[k], column[k])]

@@ -1,15 +1,17 @@
 """The paper's metrics (appendix: Detailed Metrics): pose AUCs over camera pairs, landmark errors after Umeyama."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from initfree.errors import InputError
 from initfree.reconstruction import Reconstruction, nearest_rotation
-from initfree.tracks import Array
+from initfree.tracks import Array, Index
 
 THRESHOLDS = (5, 10, 20)
 _MISSING = 180.0
+_PAIRS_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,12 @@ def rotation_errors(estimate: Array, truth: Array) -> Array:
     chordal distance, |E_i - E_j| = 2 sqrt(2) sin(θ/2): arccos of the trace loses half the digits near zero.
     """
     E = (truth.transpose(0, 2, 1) @ estimate).reshape(-1, 9)
-    i, j = np.triu_indices(len(E), 1)
-    chord = np.linalg.norm(E[i] - E[j], axis=1)
-    return np.degrees(2.0 * np.arcsin(np.minimum(chord / (2.0 * np.sqrt(2.0)), 1.0)))
+
+    def degrees(i: Index, j: Index) -> Array:
+        chord = np.linalg.norm(E[i] - E[j], axis=1)
+        return np.degrees(2.0 * np.arcsin(np.minimum(chord / (2.0 * np.sqrt(2.0)), 1.0)))
+
+    return _over_pairs(degrees, len(E))
 
 
 def global_rotation(estimate: Array, truth: Array) -> Array:
@@ -61,13 +66,29 @@ def translation_errors(estimate: Array, truth: Array, G: Array) -> Array:
 
     `G` turns the estimate's world onto the truth's. Coinciding centres have no direction and count as wrong.
     """
-    i, j = np.triu_indices(len(truth), 1)
-    a = (estimate[j] - estimate[i]) @ G.T
-    b = truth[j] - truth[i]
-    norm = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
-    cross = np.linalg.norm(np.cross(a, b), axis=1)
-    dot = np.abs(np.einsum("nk,nk->n", a, b))
-    return np.where(norm > 0.0, np.degrees(np.arctan2(cross, dot)), _MISSING)
+
+    def degrees(i: Index, j: Index) -> Array:
+        a = (estimate[j] - estimate[i]) @ G.T
+        b = truth[j] - truth[i]
+        norm = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+        cross = np.linalg.norm(np.cross(a, b), axis=1)
+        dot = np.abs(np.einsum("nk,nk->n", a, b))
+        return np.where(norm > 0.0, np.degrees(np.arctan2(cross, dot)), _MISSING)
+
+    return _over_pairs(degrees, len(truth))
+
+
+def _over_pairs(errors: Callable[[Index, Index], Array], n: int) -> Array:
+    """errors(i, j) of all pairs i < j of n, a million at a time: ten thousand cameras have fifty million pairs."""
+    result = np.empty(n * (n - 1) // 2)
+    begin = first = 0
+    while first < n - 1:
+        last = min(first + max(1, _PAIRS_AT_ONCE // n), n - 1)
+        i = np.repeat(np.arange(first, last), n - 1 - np.arange(first, last))
+        j = np.concatenate([np.arange(k + 1, n) for k in range(first, last)])
+        result[begin : begin + len(i)] = errors(i, j)
+        begin, first = begin + len(i), last
+    return result
 
 
 def similarity(source: Array, target: Array) -> tuple[float, Array, Array]:

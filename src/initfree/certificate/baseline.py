@@ -19,6 +19,8 @@ from initfree.reconstruction import nearest_rotation
 from initfree.tracks import Array
 
 NEIGHBOURS = 6
+ASKED = 300
+"""cameras, evenly taken, whose neighbours are asked: their median needs no more"""
 _LEAST_SHARED = 5
 _LEAST_FOR_HOMOGRAPHY = 10
 _ROUNDS = 6
@@ -77,15 +79,16 @@ def baselines(problem: Problem) -> Baselines:
         a, b = a[i], b[j]
         return float(np.median(mean_unit[a] * residual(rays[a], rays[b])))
 
-    closest = neighbours(shared, NEIGHBOURS)
-    by_camera = np.array([[needed(k, int(l)) for l in closest[k]] for k in range(tracks.cameras)])
+    asked = np.unique(np.linspace(0, tracks.cameras - 1, ASKED).astype(np.int64))
+    closest = neighbours(shared, NEIGHBOURS)[asked]
+    by_camera = np.array([[needed(int(k), int(l)) for l in near] for k, near in zip(asked, closest, strict=True)])
     known = by_camera[np.isfinite(by_camera).any(axis=1)]
     turning = float(np.median(np.nanmax(known, axis=1))) if len(known) else np.inf
     # Where cameras share too little to tell, nothing says that they are in one place.
     three = any(
         not needed(int(l), int(n)) < MIN_BASELINE
-        for k in range(tracks.cameras)
-        for l, n in combinations(closest[k][~(by_camera[k] < MIN_BASELINE)], 2)
+        for near, residuals in zip(closest, by_camera, strict=True)
+        for l, n in combinations(near[~(residuals < MIN_BASELINE)], 2)
     )
     return Baselines(turning, three, calibrated)
 

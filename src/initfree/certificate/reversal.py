@@ -7,24 +7,44 @@ that is the wrong one of the two fits nearly as well, and every share of it is t
 from dataclasses import replace
 
 import numpy as np
+from scipy.sparse.csgraph import breadth_first_order
 
+from initfree.certificate.thresholds import SIGNIFICANT
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.euclidean.residuals import INLIER_PIXELS, robust_cost
-from initfree.problem import Problem
+from initfree.problem import Problem, without_cameras
 from initfree.reconstruction import Reconstruction, nearest_rotation
+from initfree.tracks import Index
 
 WEAK_PERSPECTIVE = 0.1
 """deviation of a camera's depths over their median, for the median camera, below which the reversal is tried"""
 _LEAST_NOISE = 0.1
 """pixels: a perfect fit must not make every difference significant"""
 _STEPS = 20
+NEIGHBOURHOOD = 60
+"""cameras of a large problem that are asked first"""
 
 
 def reversal_rise(problem: Problem, reconstruction: Reconstruction) -> float | None:
     """How much worse the reversed reconstruction fits, adjusted: 2 (E' - E)/σ² with σ² = E/observations, as in
-    `focal.focal_rise`; negative where it fits better, None where perspective tells the two apart anyway."""
+    `focal.focal_rise`; negative where it fits better, None where perspective tells the two apart anyway.
+
+    Of a large problem a neighbourhood of cameras is asked first. What the whole, reversed, costs is at least what its parts
+    do, each adjusted alone: where one part tells the two apart, the whole does.
+    """
     if _perspective(problem, reconstruction) > WEAK_PERSPECTIVE:
         return None
+    if problem.tracks.cameras > 2 * NEIGHBOURHOOD:
+        found = _neighbourhood(problem)
+        if found is not None:
+            part, cameras, landmarks = found
+            rise = _rise(part, reconstruction.subset(cameras, landmarks))
+            if rise >= SIGNIFICANT:
+                return rise
+    return _rise(problem, reconstruction)
+
+
+def _rise(problem: Problem, reconstruction: Reconstruction) -> float:
     limits = AdjustConfig(
         free=FreeIntrinsics.unless(problem.calibrated), scales=(INLIER_PIXELS,), max_iterations=_STEPS, tolerance=1e-6
     )
@@ -33,6 +53,13 @@ def reversal_rise(problem: Problem, reconstruction: Reconstruction) -> float | N
     cost = robust_cost(problem, reconstruction)
     variance = max(cost / problem.tracks.observations, _LEAST_NOISE**2)
     return 2.0 * (robust_cost(problem, other) - cost) / variance
+
+
+def _neighbourhood(problem: Problem) -> tuple[Problem, Index, Index] | None:
+    """The cameras nearest, in landmarks shared, to the one that sees most, with their landmarks."""
+    shared = problem.tracks.covisible
+    nearest = breadth_first_order(shared, int(np.argmax(shared.diagonal())), directed=False)[0][:NEIGHBOURHOOD]
+    return without_cameras(problem, np.setdiff1d(np.arange(problem.tracks.cameras), nearest))
 
 
 def reversed_depths(reconstruction: Reconstruction) -> Reconstruction:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
+from scipy.sparse import coo_array, csr_array, diags_array
+from scipy.sparse.linalg import eigsh
 from scipy.spatial import KDTree
 
 from initfree.certificate.uncertainty import Cameras
@@ -27,8 +29,10 @@ LEAST_GROUP, LEAST_SHARE = 4, 0.1
 """images, and share of all images, of a group: by chance, some three images of a sparse set share nothing with the others"""
 DEVIATIONS = 3.0
 TWIN_PIXELS = 3.0
-MOST_OBSERVATIONS = 40_000
-"""of landmarks, evenly taken, that are looked for in all images"""
+MOST_OBSERVATIONS, MOST_A_CAMERA = 40_000, 40
+"""of landmarks, evenly taken, that are looked for in all images: the larger of both"""
+_DENSE = 500
+"""cameras up to which all numbers of a matrix are kept: LAPACK is faster there, and exact"""
 _INNER = 0.02
 """quantile of an image's observations that bounds where, and how far away, it sees anything"""
 
@@ -52,12 +56,11 @@ def duplication(
     """The cut of the images with the least sharing; `counts` are the observations that agree."""
     expected, shared = _sharing(tracks, m, cameras, xyz, counts)
     order = _by_sharing(expected, shared)
-    expected, shared = expected[np.ix_(order, order)], shared[np.ix_(order, order)]
     nobody = Duplication(np.zeros(tracks.cameras, dtype=bool), 1.0, 0.0)
     least = max(LEAST_GROUP, int(np.ceil(LEAST_SHARE * tracks.cameras)))
     if tracks.cameras < 2 * least:
         return nobody
-    first, second, across = np.moveaxis(np.stack([_cuts(expected), _cuts(shared)]), 1, 0)
+    first, second, across = np.moveaxis(np.stack([_cuts(expected, order), _cuts(shared, order)]), 1, 0)
     # As much as the counts allow: pairs of one track are no independent evidence, and the cut was chosen.
     sure = [np.maximum(part[1] - DEVIATIONS * part[1] ** 0.5, 0.0) / np.maximum(part[0], 1e-9) for part in (first, second)]
     at_most = (across[1] + DEVIATIONS * across[1] ** 0.5) / np.maximum(across[0], 1e-9)
@@ -85,25 +88,41 @@ def merged_observations(tracks: Tracks, counts: NDArray[np.bool_], group: NDArra
     return (inside & outside)[tracks.landmark] & group[tracks.cam]
 
 
-def _by_sharing(expected: Array, shared: Array) -> Index:
+def _by_sharing(expected: csr_array, shared: csr_array) -> Index:
     """Cameras sorted by the first eigenvector of D^-½ (S - ρE) D^-½, D = Σ E: modularity (Newman 2006), what two cameras
     share beyond the share ρ of what they should. Groups that share among themselves, but less with others, come apart."""
-    degree = expected.sum(axis=0)
+    degree = np.asarray(expected.sum(axis=0), dtype=np.float64).reshape(-1)
     scale = np.where(degree > 0.0, degree, 1.0) ** -0.5
-    beyond = shared - shared.sum() / max(expected.sum(), 1e-9) * expected
-    _, vectors = eigh(scale[:, None] * beyond * scale, subset_by_index=(len(degree) - 1, len(degree) - 1))
+    beyond = csr_array(shared - shared.sum() / max(expected.sum(), 1e-9) * expected)
+    if len(degree) <= _DENSE:
+        scaled = scale[:, None] * beyond.toarray() * scale
+        _, vectors = eigh(scaled, subset_by_index=(len(degree) - 1, len(degree) - 1))
+    else:
+        first = np.random.default_rng(0).normal(size=len(degree))
+        _, vectors = eigsh(diags_array(scale) @ beyond @ diags_array(scale), k=1, which="LA", v0=first)
     return np.argsort(vectors[:, 0] * scale, kind="stable")
 
 
-def _cuts(counts: Array) -> Array:
-    """(3, cameras - 1): sums within the first k cameras, within the others, and between both."""
-    within = np.diagonal(counts.cumsum(axis=0).cumsum(axis=1))[:-1]
-    across = np.cumsum(counts.sum(axis=1))[:-1] - within
-    return np.stack([within, counts.sum() - within - 2.0 * across, across])
+def _cuts(counts: csr_array, order: Index) -> Array:
+    """(3, cameras - 1): sums within the first k cameras of the order, within the others, and between both."""
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    entries = counts.tocoo()
+    i, k = (place[end] for end in entries.coords)
+
+    def up_to(last: Index) -> Array:
+        return np.cumsum(np.bincount(last, weights=entries.data, minlength=len(order)), dtype=np.float64)[:-1]
+
+    within = up_to(np.maximum(i, k))
+    across = up_to(i) - within
+    return np.stack([within, float(counts.sum()) - within - 2.0 * across, across])
 
 
-def _sharing(tracks: Tracks, m: Array, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Of the landmarks that camera l sees, from a side that is k's too, those in k's view [k, l], and those that k sees."""
+def _sharing(
+    tracks: Tracks, m: Array, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_]
+) -> tuple[csr_array, csr_array]:
+    """Of the landmarks that camera l sees, from a side that is k's too, those in k's view [k, l], and those that k sees;
+    both with their transposes added."""
     R, t, focal, _ = cameras
     centres = -np.einsum("nji,nj->ni", R, t)
     kept = np.flatnonzero(counts)
@@ -117,17 +136,27 @@ def _sharing(tracks: Tracks, m: Array, cameras: Cameras, xyz: Array, counts: NDA
     for k in range(tracks.cameras):
         if edges[k + 1] > edges[k]:
             view[:, k] = np.quantile(seen[order[edges[k] : edges[k + 1]]], [_INNER, 1.0 - _INNER], axis=0)
-    every = max(1, -(-tracks.observations // MOST_OBSERVATIONS))
-    expected, shared = np.zeros((2, tracks.cameras, tracks.cameras))
-    closest = np.cos(np.radians(SAME_SIDE))
-    _count(tracks.ptr, tracks.cam, counts, R, centres, view[0], view[1], xyz, closest, every, expected, shared)
-    return expected + expected.T, shared + shared.T
+    most = max(MOST_OBSERVATIONS, MOST_A_CAMERA * tracks.cameras)
+    every, closest = max(1, -(-tracks.observations // most)), np.cos(np.radians(SAME_SIDE))
+    k, l, seen_too = _expected(tracks.ptr, tracks.cam, counts, R, centres, view[0], view[1], xyz, closest, every)
+
+    def counted(values: Array, k: Index, l: Index) -> csr_array:
+        one_way = coo_array((values, (k, l)), shape=(tracks.cameras, tracks.cameras)).tocsr()
+        return csr_array(one_way + one_way.T)
+
+    return counted(np.ones(len(k)), k, l), counted(seen_too.astype(np.float64), k, l)
 
 
 @kernel()
-def _count(ptr, cam, counts, R, centres, lowest, highest, xyz, closest, every, expected, shared):
-    """For each landmark, each camera l that sees it and each camera k on the same side: is it in k's view, does k see it?"""
+def _expected(ptr, cam, counts, R, centres, lowest, highest, xyz, closest, every):
+    """For each landmark, each camera l that sees it and each camera k on the same side with it in view: does k see it?
+
+    Returns k, l and the answer of each such case.
+    """
     n = R.shape[0]
+    found = np.empty((1024, 2), dtype=np.int64)
+    answer = np.empty(1024, dtype=np.bool_)
+    size = 0
     ray = np.empty((n, 3))
     inside = np.empty(n, dtype=np.bool_)
     seen = np.empty(n, dtype=np.bool_)
@@ -162,9 +191,11 @@ def _count(ptr, cam, counts, R, centres, lowest, highest, xyz, closest, every, e
             l = cam[a]
             for k in range(n):
                 if k != l and inside[k] and ray[k, 0] * ray[l, 0] + ray[k, 1] * ray[l, 1] + ray[k, 2] * ray[l, 2] > closest:
-                    expected[k, l] += 1.0
-                    if seen[k]:
-                        shared[k, l] += 1.0
+                    if size == answer.size:
+                        found, answer = np.concatenate((found, found)), np.concatenate((answer, answer))
+                    found[size, 0], found[size, 1], answer[size] = k, l, seen[k]
+                    size += 1
+    return found[:size, 0].copy(), found[:size, 1].copy(), answer[:size].copy()
 
 
 def _twins(

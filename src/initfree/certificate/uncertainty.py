@@ -21,11 +21,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
-from scipy.sparse import coo_array, csc_array
-from scipy.sparse.linalg import splu
 
 from initfree.engine.blocks import scatter
 from initfree.engine.camera_pairs import CameraPairs
+from initfree.engine.sparse_cholesky import SparseFactorisation
 from initfree.euclidean import kernels
 from initfree.euclidean.parameters import POSES_ONLY, FreeIntrinsics, Parameters
 from initfree.euclidean.system import Cameras, MetricSystem, squared_residuals
@@ -122,20 +121,8 @@ class CameraSystem:
         return np.linalg.qr(basis)[0]
 
     @cached_property
-    def matrix(self) -> csc_array:
-        """S as a sparse matrix, with priors and what keeps it definite, but not along the gauge."""
-        column, shape = self.parameters.column, self.blocks.shape
-        row = np.broadcast_to(column[self.pairs.row][:, :, None], shape)
-        col = np.broadcast_to(column[self.pairs.column][:, None, :], shape)
-        other = np.broadcast_to((self.pairs.row != self.pairs.column)[:, None, None], shape)
-        values = np.concatenate([self.blocks.ravel(), self.blocks[other]])
-        places = np.concatenate([row.ravel(), col[other]]), np.concatenate([col.ravel(), row[other]])
-        S = coo_array((values, places), shape=(self.size, self.size)).tocsc()
-        return csc_array(S + _diagonal(self._stiffened(np.asarray(S.diagonal(), dtype=np.float64))))
-
-    @cached_property
     def dense(self) -> Array:
-        """The same as a dense matrix."""
+        """S with priors and what keeps it definite, but not along the gauge."""
         S = np.empty((self.size, self.size))
         scatter(self.pairs.row, self.pairs.column, self.parameters.column, self.blocks, S)
         S += np.tril(S, -1).T
@@ -183,7 +170,7 @@ class CameraSystem:
 
         With any E of rank seven that holds the gauge, (S + E) x = b has E x = 0, hence S x = b, for every b with no part
         along the gauge; the part of x along it is then taken away. Dense: E = GG'. Sparse: the first camera's pose is held,
-        and the one number that changes most where the world grows about it.
+        and the one number that changes most where the world grows about it (`pinned`).
         """
 
         def free(b: Array) -> Array:
@@ -191,13 +178,22 @@ class CameraSystem:
 
         if self.size <= DENSE:
             return lambda b: free(_potrs(self.factor, free(b), lower=1)[0])
+        return lambda b: free(self.pinned.solve(free(b)))
+
+    @cached_property
+    def pinned(self) -> SparseFactorisation:
+        """The sparse factorisation of S + E, a little stiffer where rounding leaves no definite matrix (`factor`)."""
         held = self.parameters.column[0, :6]
         growing = self.gauge @ np.linalg.svd(self.gauge[held])[2][6]
         pins = np.zeros(self.size)
         pins[[*held, int(np.argmax(np.abs(growing)))]] = self._level
-        options = {"SymmetricMode": True}
-        factor = splu(self.matrix + _diagonal(pins), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
-        return lambda b: free(factor.solve(free(b)))
+        diagonal = self.parameters.fold(np.einsum("nss->ns", self.blocks[self.pairs.diagonal]))
+        stiffened = self._stiffened(diagonal) + pins
+        result = SparseFactorisation(self.pairs, self.parameters.column, self.size)
+        for stiffness in _STIFFER:
+            if result.factorise(self.blocks, stiffened + stiffness * np.maximum(diagonal, self._level)):
+                return result
+        raise np.linalg.LinAlgError("the reduced camera system has negative or undefined stiffness")
 
     def response(self, noise: Array) -> Array:
         """How the cameras' optimum moves where observations move by `noise` pixels, (observations, 2): -S⁺ gradient."""
@@ -215,14 +211,11 @@ class CameraSystem:
         column = self.parameters.column
         if self.size <= DENSE:
             return self.inverse[column[:, :, None], column[:, None, :]]
-        width = column.shape[1]
-        result = np.empty((len(column), width, width))
-        for some in np.array_split(np.arange(len(column)), -(-column.size // _COLUMNS)):
-            unit = np.zeros((self.size, len(some) * width))
-            unit[column[some].ravel(), np.arange(unit.shape[1])] = 1.0
-            found = self.solve(unit).reshape(self.size, len(some), width)
-            result[some] = found[column[some], np.arange(len(some))[:, None], :]
-        return result
+        # S⁺ = F (S + E)^-1 F with F = 1 - GG': beside the blocks of the inverse itself, seven columns tell them.
+        G, Y = self.gauge[column], self.pinned.solve(self.gauge)[column]
+        across = np.einsum("nsg,ntg->nst", G, Y)
+        along = G @ (self.gauge.T @ self.pinned.solve(self.gauge)) @ G.transpose(0, 2, 1)
+        return self.pinned.inverse_blocks() - across - across.transpose(0, 2, 1) + along
 
     @cached_property
     def tells(self) -> bool:
@@ -230,7 +223,9 @@ class CameraSystem:
         if self.redundancy < 1 or not np.isfinite(self.blocks).all():
             return False
         try:
-            return self.size > DENSE or bool(np.isfinite(self.factor).all())
+            if self.size > DENSE:
+                return bool(np.isfinite(self.pinned.solve(np.ones(self.size))).all())
+            return bool(np.isfinite(self.factor).all())
         except np.linalg.LinAlgError:
             return False
 
@@ -304,8 +299,3 @@ def camera_system(
         tracks, weight, cameras, xyz, image, parameters, system.pairs, system.blocks, system.gradient,
         noise, redundancy, extent,
     )  # fmt: skip
-
-
-def _diagonal(values: Array) -> csc_array:
-    n = len(values)
-    return csc_array((values, np.arange(n), np.arange(n + 1)), shape=(n, n))

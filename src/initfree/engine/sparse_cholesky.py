@@ -25,6 +25,8 @@ _trsm, _syrk = get_blas_funcs(("trsm", "syrk"), dtype=np.float64)
 
 @dataclass(frozen=True)
 class _Front:
+    cameras: Index
+    """Cameras that are eliminated here"""
     own: Index
     """Rows of the matrix that are eliminated here"""
     boundary: Index
@@ -97,6 +99,39 @@ class SparseFactorisation:
                 x[front.own], _ = _trtrs(L11, x[front.own] - L21.T @ x[front.boundary], lower=1, trans=1)
         return x
 
+    def inverse_blocks(self) -> Array:
+        """(cameras, slots, slots): the cameras' own blocks of the inverse Z of the matrix last factorised.
+
+        From the outermost front inwards (Takahashi and others 1973), with K = L21 L11^-1, Z22 known from the front around:
+        Z21 = -Z22 K and Z11 = L11^-T L11^-1 + K' Z22 K. That takes about as long as two factorisations, and no column of Z.
+        """
+        width = self._column.shape[1]
+        result = np.empty((len(self._column), width, width))
+        inside = np.bincount([front.outside for front in self._fronts if front.outside >= 0], minlength=len(self._fronts))
+        known: dict[int, Array] = {}
+        for number in range(len(self._fronts) - 1, -1, -1):
+            front, (L11, L21) = self._fronts[number], self._factors[number]
+            own, size = len(front.own), len(front.own) + len(front.boundary)
+            Z = np.empty((size, size))
+            half = _trtrs(L11, np.eye(own), lower=1)[0] if own else L11
+            Z[:own, :own] = half.T @ half
+            if size > own:
+                Z[own:, own:] = known[front.outside][np.ix_(front.place, front.place)]
+                K = L21 @ half
+                Z[own:, :own] = -Z[own:, own:] @ K
+                Z[:own, own:] = Z[own:, :own].T
+                Z[:own, :own] -= K.T @ Z[own:, :own]
+                inside[front.outside] -= 1
+                if not inside[front.outside]:
+                    del known[front.outside]
+            if inside[number]:
+                known[number] = Z
+            self._local[front.own] = np.arange(own)
+            self._local[front.boundary] = np.arange(own, size)
+            at = self._local[self._column[front.cameras]]
+            result[front.cameras] = Z[at[:, :, None], at[:, None, :]]
+        return result
+
 
 def _analyse(pairs: CameraPairs, column: Index, size: int) -> list[_Front]:
     """Fronts in the order of elimination. Rows that several cameras share (intrinsics) touch most others: they come last."""
@@ -122,12 +157,12 @@ def _analyse(pairs: CameraPairs, column: Index, size: int) -> list[_Front]:
     for k in range(len(parts)):
         added = order[bounds[k] : bounds[k + 1]]
         if outside[k] < 0:
-            fronts.append(_Front(np.concatenate([rows(own[k]), shared]), shared[:0], added, -1, shared[:0]))
+            fronts.append(_Front(own[k], np.concatenate([rows(own[k]), shared]), shared[:0], added, -1, shared[:0]))
             continue
         edge = np.concatenate([rows(boundary[k]), shared])
         around = np.concatenate([rows(own[outside[k]]), rows(boundary[outside[k]]), shared])
         where[around] = np.arange(len(around))
-        fronts.append(_Front(rows(own[k]), edge, added, outside[k], where[edge]))
+        fronts.append(_Front(own[k], rows(own[k]), edge, added, outside[k], where[edge]))
     return fronts
 
 

@@ -24,7 +24,7 @@ ROOMS = (
     ("drawing", "result"),
     ("io", "pipeline"),
     ("auto",),
-    ("api",),
+    ("api", "viewer"),
     ("generator",),
     ("benchmark",),
     ("commands",),

@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,38 @@ def test_a_pipe_gets_a_line_now_and_then(monkeypatch):
     assert len(lines) == 4
     assert lines[-1].startswith("1:00  start 2 (normal, seed 1)  varpro")
     assert "iteration   61  cost 12.5" in lines[-1]
+
+
+def test_silence_does_not_look_like_a_hang(monkeypatch):
+    """A stage that never calls is told of now and then all the same."""
+    monkeypatch.setattr(solve_progress, "_WATCH_SECONDS", 0.01)
+    monkeypatch.setattr(solve_progress, "_LINE_SECONDS", 0.05)
+    stream = io.StringIO()
+    with SolveProgress(Shown(), Console(file=stream, width=200)) as progress:
+        progress("spectral: adjustment", 4, None)
+        time.sleep(0.5)
+    lines = stream.getvalue().splitlines()
+    assert len(lines) >= 3
+    assert all("start 1 (spectral)  adjustment" in line for line in lines)
+
+
+def test_compilation_is_told_and_not_a_stage():
+    stream = io.StringIO()
+    with SolveProgress(Shown(), Console(file=stream, width=200)) as progress, progress.compiling():
+        pass
+    assert stream.getvalue().splitlines() == ["compiling kernels, once, about 40 s", "kernels compiled and kept (0 s)"]
+
+
+def test_the_closing_table_speaks_of_the_result(tmp_path, model, capsys):
+    """Figures of stages on the way (a mean over wrong matches too, depths before the adjustment) are for those who ask."""
+    assert run("solve", model, "-o", tmp_path / "out", "--no-summary") == 0
+    out = capsys.readouterr().out
+    assert "result: median error" in out
+    assert "mean residual" not in out
+    assert "upgrade calibrated" not in out
+    assert not (tmp_path / "out" / "summary.html").exists()
+    assert run("solve", model, "-o", tmp_path / "out", "--verbose") == 0
+    out = capsys.readouterr().out
+    assert "mean residual" in out
+    assert "before the adjustment" in out
+    assert str(tmp_path / "out" / "summary.html") in out.replace("\n", "")

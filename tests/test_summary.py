@@ -64,6 +64,19 @@ def test_the_steps_end_at_the_written_model(written: Path):
     assert np.nanmedian(np.linalg.norm(steps.centres[0] - centres, axis=1)) > 0.05 * extent
 
 
+def test_what_is_refused_has_a_page_too(tmp_path: Path):
+    """Random observations: nothing fits, and many figures are not there."""
+    rng = np.random.default_rng(0)
+    image, landmark = np.repeat(np.arange(6), 40), np.tile(np.arange(40), 6)
+    problem = initfree.Problem.from_tracks(image, landmark, rng.uniform(0.0, 600.0, (240, 2)), sizes=(600, 600))
+    result = initfree.solve(problem)
+    assert not result.accepted
+    result.write(tmp_path / "out")
+    page = (tmp_path / "out" / "summary.html").read_text()
+    assert "not accepted" in page
+    assert "nan" not in page.replace("nano", "").split("<script>")[0].split("</style>")[1].lower()
+
+
 def test_a_damaged_trace_is_named(tmp_path: Path):
     (tmp_path / "trace.npz").write_bytes(b"PK no")
     with pytest.raises(initfree.InputError, match=r"trace\.npz"):

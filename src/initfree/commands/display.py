@@ -10,12 +10,15 @@ from initfree.result import Result
 
 FEW = 5
 """of many, how many are named"""
-ALL_SHOWN = 40
+ALL_SHOWN = 16
 """images up to which each has its line"""
 
 
-def print_result(console: Console, result: Result, seconds: float) -> None:
-    """The stages of a run as a table, then the verdict."""
+def print_result(console: Console, result: Result, seconds: float, *, verbose: bool = False) -> None:
+    """What was solved, the way there, what came out, and the verdict.
+
+    Figures are those of the result; those on the way, which say nothing of it, come with `verbose`.
+    """
     problem, dropped = result.problem, result.problem.dropped
     t = problem.tracks
     console.print(f"{t.cameras} cameras, {t.landmarks} landmarks, {t.observations} observations", soft_wrap=True)
@@ -37,31 +40,11 @@ def print_result(console: Console, result: Result, seconds: float) -> None:
         )
     if result.starts:
         print_starts(console, result)
-    table = Table(box=None, pad_edge=False)
-    table.add_column("stage")
-    for column in ("iterations", "seconds", "final cost", "mean residual"):
-        table.add_column(column, justify="right")
-    table.add_column("ended")
-    for stage in result.stages:
-        table.add_row(
-            stage.name,
-            str(stage.iterations or ""),
-            f"{stage.seconds:.2f}",
-            "" if stage.cost is None else f"{stage.cost:.6g}",
-            "" if stage.mean_residual is None else f"{stage.mean_residual:.3g} {stage.residual_unit}",
-            stage.reason,
-        )
-    console.print(table)
-    upgraded, evidence = result.upgraded, result.certificate.evidence
-    condition = f", conditioning {upgraded.conditioning:.3g}" if upgraded.singular_values else ""
+    _print_stages(console, result, verbose)
+    evidence = result.certificate.evidence
     console.print(
-        f"metric upgrade {(result.start_config or result.config).upgrade}: {upgraded.positive_depths:.1%} positive "
-        f"depths{condition}",
-        soft_wrap=True,
-    )
-    console.print(
-        f"reprojection: median {evidence.median_pixels:.3g} px, {evidence.inlier_share:.1%} within "
-        f"{evidence.inlier_pixels:.2g} px",
+        f"result: median error {evidence.median_pixels:.3g} px; {evidence.inlier_share:.1%} of the observations fit (within "
+        f"{evidence.inlier_pixels:.2g} px, in front of their camera)",
         soft_wrap=True,
     )
     u = result.uncertainty
@@ -74,6 +57,29 @@ def print_result(console: Console, result: Result, seconds: float) -> None:
     for note in result.notes:
         console.print(f"note: {note}", soft_wrap=True)
     print_verdict(console, result, seconds)
+
+
+def _print_stages(console: Console, result: Result, verbose: bool) -> None:
+    """The stages of the start that won; their costs have different units and are shown to those who ask."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("stage")
+    for column in ("steps", "seconds", *(("final cost", "mean residual") if verbose else ())):
+        table.add_column(column, justify="right")
+    table.add_column("ended")
+    for stage in result.stages:
+        cost = "" if stage.cost is None else f"{stage.cost:.6g}"
+        mean = "" if stage.mean_residual is None else f"{stage.mean_residual:.3g} {stage.residual_unit}"
+        figures = [cost, mean] if verbose else []
+        table.add_row(stage.name, str(stage.iterations or ""), f"{stage.seconds:.2f}", *figures, stage.reason)
+    console.print(table)
+    upgraded = result.upgraded
+    if verbose:
+        condition = f", conditioning {upgraded.conditioning:.3g}" if upgraded.singular_values else ""
+        console.print(
+            f"right after the metric upgrade {(result.start_config or result.config).upgrade}, before the adjustment: "
+            f"{upgraded.positive_depths:.1%} of the landmarks in front of their cameras{condition}",
+            soft_wrap=True,
+        )
 
 
 def print_cameras(console: Console, cameras: tuple[CameraReport, ...]) -> None:

@@ -1,6 +1,7 @@
 """What to install for the parts of the program that are optional."""
 
 MODULES = {
+    "view": ("viser",),
     "generate": ("pydantic", "pydantic_core", "embreex", "trimesh", "matplotlib", "PIL", "OpenEXR"),
     "bench": ("dask", "distributed", "filelock", "pyarrow", "pandas", "plotly"),
 }

@@ -11,7 +11,10 @@ from initfree.api import solve as solve_problem
 from initfree.commands.display import print_metrics, print_result, print_verdict
 from initfree.commands.options import Output
 from initfree.commands.solve_progress import Shown, SolveProgress
+from initfree.commands.warmup import compile_for
 from initfree.config import SolveConfig, Strategy
+from initfree.drawing.summary import FILE as SUMMARY
+from initfree.engine.compilation import must_compile
 from initfree.engine.threads import set_threads
 from initfree.errors import InputError
 from initfree.evaluation import Metrics, evaluate_models
@@ -48,11 +51,13 @@ def solve(
     images: Path | None = None,
     truth: Path | None = None,
     threads: int | None = None,
+    summary: bool = True,
 ) -> int:
     """Reconstruct cameras and landmarks from image observations alone.
 
-    Writes OUTPUT/sparse/0 (a COLMAP model) and OUTPUT/run.json. Poses and points of the input are not read. The exit code
-    is 0 if the reconstruction is accepted by the certificate, 3 if it is not, 2 for bad input.
+    Writes OUTPUT/sparse/0 (a COLMAP model), OUTPUT/run.json, OUTPUT/summary.html (the run on a page) and OUTPUT/trace.npz
+    (its steps, for `initfree view`). Poses and points of the input are not read. The exit code is 0 if the reconstruction is
+    accepted by the certificate, 3 if it is not, 2 for bad input.
 
     Args:
         input: COLMAP model or database, BAL file, or anything else that `initfree formats` lists.
@@ -66,6 +71,7 @@ def solve(
         images: Directory of the images, for the points' colours.
         truth: Model to evaluate against, and to take rotations from with --rotations truth.
         threads: Threads that the kernels may use; by default all cores. One step gives the same bits on any number of them.
+        summary: Write OUTPUT/summary.html.
     """
     began = time.perf_counter()
     if threads is not None:
@@ -80,26 +86,32 @@ def solve(
     # Staged before the solve: an output that cannot be written should not cost the user a solve.
     with staged_directory(output) as staging:
         with SolveProgress(shown) as progress:
+            if must_compile():
+                with progress.compiling():
+                    compile_for(problem.calibrated)
             result = solve_problem(problem, config, strategy, truth=model, on_progress=progress)
         metrics = None if model is None else _scored(result, model)
         scores = None if metrics is None else {stage: m.to_dict() for stage, m in metrics.items()}
         named = None if truth is None else str(truth)
-        write_into(result, staging, images, truth=named, metrics=scores, seconds=time.perf_counter() - began)
+        took = time.perf_counter() - began
+        write_into(result, staging, images, summary=summary, truth=named, metrics=scores, seconds=took)
     seconds = time.perf_counter() - began
     if shown.json_lines:
         progress.finished(result, output, scores)
     else:
-        _show(result, output, metrics, seconds, shown.quiet)
+        _show(result, output, metrics, seconds, shown)
+    if summary and not (shown.json_lines or shown.quiet):
+        print(f"the run on a page: {output / SUMMARY}")
     return 0 if result.accepted else NOT_ACCEPTED
 
 
-def _show(result: Result, output: Path, metrics: dict[str, Metrics] | None, seconds: float, quiet: bool) -> None:
+def _show(result: Result, output: Path, metrics: dict[str, Metrics] | None, seconds: float, shown: Shown) -> None:
     """The closing table and what was read and written; with --quiet the verdict alone."""
     out = Console(highlight=False, markup=False)
-    if quiet:
+    if shown.quiet:
         print_verdict(out, result, seconds)
         return
-    print_result(out, result, seconds)
+    print_result(out, result, seconds, verbose=shown.verbose)
     if metrics is not None:
         print_metrics(out, metrics)
     out.print(f"read: {result.problem.observations.source}", soft_wrap=True)

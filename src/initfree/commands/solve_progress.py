@@ -3,9 +3,11 @@
 import math
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import Annotated, Any
 
 import tyro
@@ -13,7 +15,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from initfree.engine.compilation import ABOUT_SECONDS, must_compile
+from initfree.engine.compilation import ABOUT_SECONDS
 from initfree.engine.levenberg_marquardt import Iteration
 from initfree.errors import InputError
 from initfree.io.run_json import to_json
@@ -22,6 +24,8 @@ from initfree.result import Result
 _REFRESH_SECONDS = 0.1
 _LINE_SECONDS = 15.0
 """between lines where the output is no terminal: a log stays short, and silence does not look like a hang"""
+_WATCH_SECONDS = 1.0
+"""between looks at whether it is time for a line"""
 _EVENT_SECONDS = 1.0
 """between JSON events of one stage"""
 
@@ -45,39 +49,58 @@ class Shown:
 
 
 class SolveProgress:
-    """Called by the stages, from several threads: time so far, number and name of the start, stage, iteration, cost."""
+    """Called by the stages, from several threads: time so far, number and name of the start, stage, iteration, cost.
+
+    A thread of its own says now and then where things stand, also while no stage calls.
+    """
 
     def __init__(self, shown: Shown, console: Console | None = None) -> None:
         self._shown = shown
         self._console = Console(stderr=True, highlight=False, markup=False) if console is None else console
-        quiet = shown.quiet or shown.json_lines
-        live = self._console.is_terminal and not quiet
+        self._silent = shown.quiet or shown.json_lines
+        live = self._console.is_terminal and not self._silent
         self._live = Live(console=self._console, transient=True, auto_refresh=False) if live else None
         self._began = self._told = time.monotonic()
         self._starts: list[str] = []
-        self._stage = ""
+        self._now: tuple[str, str, int, Iteration | None] = ("", "reading", -1, None)
         self._lock = Lock()
+        self._ended = Event()
+        self._watch = Thread(target=self._watched, daemon=True)
 
     def __enter__(self) -> "SolveProgress":
-        if must_compile():
-            self._event("compiling", about_seconds=ABOUT_SECONDS)
-            if not (self._shown.quiet or self._shown.json_lines):
-                self._console.print(f"compiling kernels, once, about {ABOUT_SECONDS} s", soft_wrap=True)
         if self._live is not None:
             self._live.start()
+        if not self._silent:
+            self._watch.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ended.set()
         if self._live is not None:
             self._live.stop()
+
+    @contextmanager
+    def compiling(self) -> Iterator[None]:
+        """While kernels compile: told before, and told how long it took."""
+        began = time.monotonic()
+        self._event("compiling", about_seconds=ABOUT_SECONDS)
+        if not self._silent:
+            self._console.print(f"compiling kernels, once, about {ABOUT_SECONDS} s", soft_wrap=True)
+        self._now = ("", "compiling kernels", -1, None)
+        yield
+        took = time.monotonic() - began
+        self._event("compiled", seconds=round(took, 3))
+        if not self._silent:
+            self._console.print(f"kernels compiled and kept ({took:.0f} s)", soft_wrap=True)
 
     def __call__(self, stage: str, index: int, step: Iteration | None) -> None:
         if self._shown.quiet:
             return
         with self._lock:
             now = time.monotonic()
-            new, self._stage = stage != self._stage, stage
             start, _, what = stage.rpartition(": ")
+            new = (start, what) != self._now[:2]
+            self._now = (start, what, index, step)
             if start and start not in self._starts:
                 self._starts.append(start)
             since = now - self._told
@@ -88,12 +111,26 @@ class SolveProgress:
                     number = self._starts.index(start) + 1 if start else None
                     self._event("progress", start=start or None, number=number, stage=what, iteration=index + 1, cost=cost)
                 return
-            if (self._shown.verbose and new) or (self._live is None and since >= _LINE_SECONDS):
+            if self._shown.verbose and new:
                 self._told = now
-                self._console.print(self._line(now, start, what, index, step), soft_wrap=True)
-            elif self._live is not None and since >= _REFRESH_SECONDS:
-                self._told = now
-                self._live.update(Text(self._line(now, start, what, index, step)), refresh=True)
+                self._console.print(self._line(now), soft_wrap=True)
+            else:
+                self._tell(now, _REFRESH_SECONDS)
+
+    def _tell(self, now: float, refresh: float) -> None:
+        """The line again, if it is time for it."""
+        since = now - self._told
+        if self._live is None and since >= _LINE_SECONDS:
+            self._told = now
+            self._console.print(self._line(now), soft_wrap=True)
+        elif self._live is not None and since >= refresh:
+            self._told = now
+            self._live.update(Text(self._line(now)), refresh=True)
+
+    def _watched(self) -> None:
+        while not self._ended.wait(_WATCH_SECONDS):
+            with self._lock:
+                self._tell(time.monotonic(), _WATCH_SECONDS)
 
     def finished(self, result: Result, output: Path, metrics: dict[str, Any] | None = None) -> None:
         """The stages of the result and its verdict, for programs."""
@@ -111,12 +148,13 @@ class SolveProgress:
             output=str(output),
         )
 
-    def _line(self, now: float, start: str, what: str, index: int, step: Iteration | None) -> str:
+    def _line(self, now: float) -> str:
+        start, what, index, step = self._now
         minutes, seconds = divmod(int(now - self._began), 60)
         number = f"start {self._starts.index(start) + 1} ({start})  " if start else ""
-        count = f"{index + 1:4d}"
+        count = f"{index + 1:4d}" if index >= 0 else ""
         told = count if step is None else f"iteration {count}  cost {step.cost:.4g}  λ {step.damping:.0e}"
-        return f"{minutes}:{seconds:02d}  {number}{what:<12} {told}"
+        return f"{minutes}:{seconds:02d}  {number}{what:<12} {told}".rstrip()
 
     def _event(self, event: str, **values: Any) -> None:
         if self._shown.json_lines:

@@ -13,6 +13,7 @@ from initfree.problem import Problem
 from initfree.tracks import Array
 
 _FOCAL, _SIZE = 600.0, (800, 600)
+_K = np.array([[_FOCAL, 0.0, _SIZE[0] / 2], [0.0, _FOCAL, _SIZE[1] / 2], [0.0, 0.0, 1.0]])
 
 
 def warmup() -> int:
@@ -35,16 +36,22 @@ def warmup() -> int:
     return 0
 
 
+def compile_for(calibrated: bool) -> None:
+    """Compile what most solves need, on a small problem: a first solve's own stages then take what they will always take."""
+    image, landmark, xy = _ring()
+    cameras = _K if calibrated else None
+    solve(Problem.from_tracks(image, landmark, xy, cameras=cameras, sizes=_SIZE))
+
+
 def _solves() -> Iterator[tuple[str, Problem, SolveConfig, Strategy]]:
     image, landmark, xy = _ring()
-    K = np.array([[_FOCAL, 0.0, _SIZE[0] / 2], [0.0, _FOCAL, _SIZE[1] / 2], [0.0, 0.0, 1.0]])
-    known = Problem.from_tracks(image, landmark, xy, cameras=K, sizes=_SIZE)
+    known = Problem.from_tracks(image, landmark, xy, cameras=_K, sizes=_SIZE)
     unknown = Problem.from_tracks(image, landmark, xy, sizes=_SIZE)
-    refined = Problem.from_tracks(image, landmark, xy, cameras=K, sizes=_SIZE, intrinsics="refine")
+    refined = Problem.from_tracks(image, landmark, xy, cameras=_K, sizes=_SIZE, intrinsics="refine")
     wrong = np.random.default_rng(1).random(len(xy)) < 0.15
     mixed = xy.copy()
     mixed[wrong] = np.roll(xy[wrong], 7, axis=0)
-    matches = Problem.from_tracks(image, landmark, mixed, cameras=K, sizes=_SIZE)
+    matches = Problem.from_tracks(image, landmark, mixed, cameras=_K, sizes=_SIZE)
     yield "known intrinsics", known, SolveConfig(), "auto"
     yield "unknown intrinsics", unknown, SolveConfig(), "auto"
     yield "intrinsics to refine", refined, SolveConfig(), "auto"

@@ -23,4 +23,10 @@ def environment(*loaders: jinja2.BaseLoader) -> jinja2.Environment:
     )
     made.globals.update(css=read("base.css"), page_script=read("page.js"))
     made.filters["script_json"] = lambda value: script_safe(json.dumps(value, separators=(",", ":"), allow_nan=False))
+    made.filters.update(number=number, percent=lambda value, how: number(value, how, 100.0) + "%")
     return made
+
+
+def number(value: float | None, how: str, factor: float = 1.0) -> str:
+    """The value in a format such as ".2f"; a dash where there is none."""
+    return "–" if value is None else format(factor * value, how)

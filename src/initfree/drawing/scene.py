@@ -8,6 +8,7 @@ import pycolmap
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from initfree.camera_graph import without_diagonal
 from initfree.drawing.packed import Box, encoded, turns
 from initfree.drawing.palette import SCALE, coloured
 from initfree.drawing.steps import Steps
@@ -94,13 +95,13 @@ class Scene:
         step = max(1, len(centres) // 200)
         some = np.linalg.norm(centres[::step, None] - centres[None], axis=2)
         nearest = np.median(np.partition(some, 1, axis=1)[:, 1])
-        return float(np.clip(0.7 * nearest, 0.015 * extent, 0.06 * extent))
+        return float(np.clip(0.5 * nearest, 0.015 * extent, 0.06 * extent))
 
     def edges(self) -> list[tuple[int, int, float]]:
         """Images that share most, with their share of the largest number shared."""
-        upper = csr_array(self.sharing - _diagonal(self.sharing)).tocsr()
+        upper = without_diagonal(self.sharing)
         pairs: dict[tuple[int, int], float] = {}
-        for k in range(upper.shape[0]):
+        for k in range(len(self.model.images)):
             row = slice(upper.indptr[k], upper.indptr[k + 1])
             best = np.argsort(upper.data[row])[::-1][:NEIGHBOURS]
             for other, count in zip(upper.indices[row][best], upper.data[row][best], strict=True):
@@ -155,11 +156,6 @@ class Scene:
             return [self.model]
         every = max(1, -(-len(self.other.ids) // landmarks))
         return [self.model, replace(self.other, xyz=self.other.xyz[::every], ids=self.other.ids[::every])]
-
-
-def _diagonal(matrix: csr_array) -> csr_array:
-    size = matrix.shape[0]
-    return csr_array((matrix.diagonal(), (np.arange(size), np.arange(size))), shape=matrix.shape)
 
 
 def _packed(model: Model, box: Box, kept: slice) -> dict[str, Any]:

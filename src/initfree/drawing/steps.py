@@ -50,6 +50,7 @@ class Steps:
     def write(self, path: Path) -> None:
         last = np.concatenate([self.centres[-1], self.xyz[-1]])
         last = last[np.isfinite(last).all(axis=1)]
+        last = last if len(last) else np.zeros((1, 3))
         far = np.linalg.norm(last - np.median(last, axis=0), axis=1)
         box = Box.around(last[far <= np.quantile(far, 0.95)], _BOX)
         content: dict[str, Any] = {

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from initfree.config import SolveConfig
-from initfree.drawing.page import environment, read
+from initfree.drawing.page import environment, number, read
 from initfree.drawing.residual_figures import ResidualFigures
 from initfree.drawing.scene import Scene
 
@@ -76,12 +76,12 @@ def _cards(run: dict[str, Any]) -> list[tuple[str, str, str]]:
     images = problem["cameras"] + len(problem["dropped"]["images"])
     u = run["uncertainty"]
     rotation, centre = (_finite(u[key]) for key in ("rotation_degrees", "centre_share_of_extent"))
-    starts = len(run["starts"])
+    starts, fit = len(run["starts"]), number(certificate["inlier_share"], ".1f", 100.0)
     return [
         ("Images", f"{problem['cameras']} of {images}", "placed"),
         ("Landmarks", f"{model['points']:,}", f"in the model, of {problem['landmarks']:,} solved with"),
         ("Error", f"{_digits(certificate['median_pixels'])} px", "median over all observations, at the end"),
-        ("Fit", f"{100 * certificate['inlier_share']:.1f}%", f"of {problem['observations']:,} observations within 4 px"),
+        ("Fit", f"{fit}%", f"of {problem['observations']:,} observations within 4 px"),
         ("Certain to", f"± {_digits(np.median(rotation))}°", f"and ± {_digits(100 * np.median(centre))}% of the extent"),
         ("Took", f"{run['seconds']:.1f} s", f"{starts} start{'s' if starts != 1 else ''}" if starts else "one pipeline"),
     ]  # fmt: skip

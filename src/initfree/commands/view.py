@@ -1,0 +1,63 @@
+"""`initfree view`: a reconstruction in the browser, as a page or as a picture."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from initfree.drawing.raster import Look
+from initfree.viewer.export import export as write_export
+from initfree.viewer.reading import MOST, read_scene
+from initfree.viewer.thumbnails import thumbnails
+
+Colour = Literal["source", "residual", "track-length", "uncertainty"]
+_NAMES = {"source": "source colour", "track-length": "track length"}
+
+
+def view(
+    directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")],
+    second: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="DIR2")] = None,
+    /,
+    images: Path | None = None,
+    export: tuple[Path, ...] = (),
+    step: int | None = None,
+    colour: Colour | None = None,
+    dark: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    max_points: int = MOST,
+) -> int:
+    """See a reconstruction: cameras, landmarks, what joins the images, the way of the solve, the verdict.
+
+    Serves a view for the browser until it is interrupted, on this machine alone unless --host says otherwise. Over SSH,
+    forward the port it prints: ssh -L 8080:localhost:8080 MACHINE. With --export nothing is served.
+
+    Args:
+        directory: What `initfree solve` wrote, or any COLMAP model.
+        second: A second one, or the truth, laid over the first after a similarity alignment.
+        images: Directory of the images, for thumbnails in the cameras.
+        export: Files to write in place of serving: PAGE.html (self-contained) or PICTURE.png.
+        step: Step of the solve that a picture shows, 0 is the first; by default the result.
+        colour: What colours the landmarks of a picture.
+        dark: Dark background.
+        host: Address to serve at; 0.0.0.0 lets other machines look.
+        port: Port to serve at; the next free one if it is taken.
+        max_points: Landmarks shown at most.
+    """
+    scene = read_scene(directory, second, max_points)
+    pictures = thumbnails(scene.model.images, images)
+    if export:
+        for path in export:
+            name = None if colour is None else _NAMES.get(colour, colour)
+            write_export(scene, path, pictures, Look(dark=dark, colouring=name, step=step))
+            print(f"written: {path}")
+        return 0
+    from initfree.viewer.server import Viewer
+
+    viewer = Viewer(scene, pictures, host=host, port=port, dark=dark)
+    print(f"view: {viewer.address} (Ctrl-C ends it)", flush=True)
+    try:
+        viewer.server.sleep_forever()
+    except KeyboardInterrupt:
+        viewer.stop()
+    return 0

@@ -1,0 +1,37 @@
+"""A scene as one self-contained page, or as a picture; neither needs a server, a screen or the network."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from initfree.drawing.page import environment, read
+from initfree.drawing.raster import Look, picture
+from initfree.drawing.scene import Scene
+from initfree.errors import InputError
+from initfree.viewer.thumbnails import as_url
+
+LANDMARKS, STEPS, STEP_LANDMARKS = 20_000, 60, 1200
+
+
+def export(scene: Scene, path: Path, images: Sequence[NDArray[np.uint8] | None], look: Look) -> None:
+    """By the name of the file: .html or .png."""
+    kind = path.suffix.lower()
+    if kind not in (".html", ".png"):
+        raise InputError(f"export {path} ends with {path.suffix!r}; expected .html or .png")
+    if not path.parent.is_dir():
+        raise InputError(f"export {path}: there is no directory {path.parent}")
+    if look.step is not None and (scene.steps is None or not 0 <= look.step < len(scene.steps)):
+        told = "no trace.npz" if scene.steps is None else f"{len(scene.steps)} steps, 0 to {len(scene.steps) - 1}"
+        raise InputError(f"step is {look.step}, but the folder has {told}")
+    if kind == ".png":
+        picture(scene, look).save(path)
+        return
+    data = scene.to_json(LANDMARKS, STEPS, STEP_LANDMARKS) | {"images": [as_url(image) for image in images]}
+    page = (
+        environment()
+        .get_template("view.html.j2")
+        .render(scene=scene, scene_data=data, scripts=[read(name) for name in ("scene.js", "panel.js")])
+    )
+    path.write_text(page, encoding="utf-8")

@@ -1,0 +1,215 @@
+"""The scene in the browser, served from this machine by viser."""
+
+import math
+import time
+from collections.abc import Sequence
+from threading import Event, Lock, Thread
+from typing import Any
+
+import numpy as np
+import viser
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from initfree.drawing.palette import FAILED, GOOD, GREY, JOINT, NEUTRAL, rgb
+from initfree.drawing.scene import Scene
+from initfree.tracks import Array
+
+_PAUSE = 0.08
+"""seconds between the steps of a play"""
+_FAR = 1e3
+"""where a landmark goes that is nowhere, in extents: out of sight"""
+
+
+class Viewer:
+    """A server with a scene and its controls; `stop` ends it."""
+
+    def __init__(
+        self,
+        scene: Scene,
+        images: Sequence[NDArray[np.uint8] | None],
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        dark: bool = False,
+    ) -> None:
+        self.scene = scene
+        self.server = viser.ViserServer(host=host, port=port, label="initfree", verbose=False)
+        self._lock, self._stop = Lock(), Event()
+        self._thread: Thread | None = None
+        self.server.gui.configure_theme(dark_mode=dark, show_logo=False, show_share_button=False)
+        self.server.scene.set_up_direction(scene.up)
+        self._look()
+        self._draw(images)
+        self._controls()
+
+    @property
+    def address(self) -> str:
+        host = self.server.get_host()
+        return f"http://{'localhost' if host in ('0.0.0.0', '127.0.0.1') else host}:{self.server.get_port()}"
+
+    def stop(self) -> None:
+        self._stop.set()
+        self.server.stop()
+
+    def _look(self) -> None:
+        core = self.scene.core
+        centre = np.median(core, axis=0)
+        reach = float(np.linalg.norm(core - centre, axis=1).max())
+        up = np.array(self.scene.up)
+        camera = self.server.initial_camera
+        camera.look_at = centre
+        camera.position = centre + 1.7 * reach * np.array([0.75, 0.0, -0.75]) + 0.9 * reach * up
+        camera.up = self.scene.up
+
+    def _draw(self, images: Sequence[NDArray[np.uint8] | None]) -> None:
+        scene, api = self.scene, self.server.scene
+        model, size = scene.model, scene.size
+        self.points = api.add_point_cloud(
+            "/landmarks", model.xyz.astype(np.float32), scene.colourings[0].rgb,
+            point_size=0.05 * size, point_shape="circle", precision="float32",
+        )  # fmt: skip
+        failing, joint = set(scene.failing.tolist()), set(scene.joint.tolist())
+        self.frusta = []
+        for k, name in enumerate(model.images):
+            colour = FAILED if k in failing else JOINT if k in joint and scene.accepted is False else GOOD
+            self.frusta.append(
+                self._frustum(f"/cameras/{k}", model.centres[k], model.R[k], scene.shape[k], colour, images[k])
+            )
+            self.frusta[-1].on_click(lambda _, tip=scene.tips[k], name=name: self._tell(name, tip))
+        lines = [(model.centres[i], model.centres[j]) for i, j, _ in scene.edges()]
+        self.sharing = self._lines("/shared", lines, NEUTRAL, visible=False)
+        weak = [(model.centres[i], model.centres[j]) for i, j in scene.joint_edges()]
+        self.joint = self._lines("/joint", weak, JOINT, visible=scene.accepted is False)
+        self.other: list[Any] = []
+        if scene.other is not None:
+            grey = np.tile(np.array(rgb(GREY), dtype=np.uint8), (len(scene.other.xyz), 1))
+            cloud = api.add_point_cloud("/other/landmarks", scene.other.xyz.astype(np.float32), grey, point_size=0.04 * size)
+            self.other = [cloud] + [
+                self._frustum(f"/other/{k}", centre, R, np.array([0.6, 0.45]), GREY, None)
+                for k, (centre, R) in enumerate(zip(scene.other.centres, scene.other.R, strict=True))
+            ]
+
+    def _frustum(
+        self, name: str, centre: Array, R: Array, shape: Array, colour: str, image: NDArray[np.uint8] | None
+    ) -> viser.CameraFrustumHandle:
+        return self.server.scene.add_camera_frustum(
+            name,
+            fov=2.0 * math.atan(float(shape[1])),
+            aspect=float(shape[0] / shape[1]),
+            scale=0.6 * self.scene.size,
+            color=rgb(colour),
+            image=image,
+            wxyz=_wxyz(R),
+            position=tuple(centre),
+            thickness=1.5,
+            thickness_units="screen",
+        )
+
+    def _lines(self, name: str, pairs: list[tuple[Array, Array]], colour: str, *, visible: bool) -> Any:
+        if not pairs:
+            return None
+        points = np.array(pairs, dtype=np.float32)
+        return self.server.scene.add_line_segments(
+            name, points, rgb(colour), thickness=1.5, thickness_units="screen", visible=visible
+        )
+
+    def _controls(self) -> None:
+        gui, scene = self.server.gui, self.scene
+        gui.add_markdown(_words(scene))
+        self.colour = gui.add_dropdown("landmarks by", [one.name for one in scene.colourings])
+        self.scale = gui.add_markdown(_scale(scene, scene.colourings[0].name))
+        self.colour.on_update(lambda _: self._show())
+        shown = gui.add_checkbox("landmarks", True)
+        shown.on_update(lambda _: setattr(self.points, "visible", shown.value))
+        cameras = gui.add_checkbox("cameras", True)
+        cameras.on_update(lambda _: self._visible(self.frusta, cameras.value))
+        if self.sharing is not None:
+            sharing = gui.add_checkbox("what images share", False)
+            sharing.on_update(lambda _: setattr(self.sharing, "visible", sharing.value))
+        if self.joint is not None:
+            joint = gui.add_checkbox("weakest joint", scene.accepted is False)
+            joint.on_update(lambda _: setattr(self.joint, "visible", joint.value))
+        if self.other and scene.other is not None:
+            other = gui.add_checkbox(f"over it: {scene.other.name}", True)
+            other.on_update(lambda _: self._visible(self.other, other.value))
+        self.slider: Any = None
+        if scene.steps is not None and len(scene.steps) > 1:
+            last = len(scene.steps)
+            self.slider = gui.add_slider("step of the solve", 0, last, 1, last)
+            self.told = gui.add_markdown("result")
+            self.slider.on_update(lambda _: self._show())
+            gui.add_button("play from the start").on_click(lambda _: self.play())
+        self.camera = gui.add_markdown("Click a camera for its figures.")
+        if scene.left_out:
+            with gui.add_folder(f"{len(scene.left_out)} images left out", expand_by_default=False):
+                gui.add_markdown("\n".join(f"- {name}" for name in scene.left_out))
+
+    def _visible(self, handles: Sequence[Any], yes: bool) -> None:
+        with self.server.atomic():
+            for handle in handles:
+                handle.visible = yes
+
+    def _tell(self, name: str, tip: str) -> None:
+        self.camera.content = "\n\n".join([f"**{name}**", *tip.split("\n")[1:]])
+
+    def play(self) -> None:
+        """From the first step to the result, once."""
+        if self._thread is not None and self._thread.is_alive():
+            return
+        self._thread = Thread(target=self._played, daemon=True)
+        self._thread.start()
+
+    def _played(self) -> None:
+        assert self.scene.steps is not None
+        for k in range(len(self.scene.steps) + 1):
+            if self._stop.is_set():
+                return
+            self.slider.value = k
+            time.sleep(_PAUSE)
+
+    def _show(self) -> None:
+        """Landmarks and cameras of the chosen step, in the chosen colours."""
+        with self._lock, self.server.atomic():
+            scene, model = self.scene, self.scene.model
+            colours = next(one for one in scene.colourings if one.name == self.colour.value).rgb
+            self.scale.content = _scale(scene, self.colour.value)
+            steps, k = scene.steps, None if self.slider is None else int(self.slider.value)
+            if steps is None or k is None or k >= len(steps):
+                centres, R = model.centres, model.R
+                self.points.points, self.points.colors = model.xyz.astype(np.float32), colours
+                if self.slider is not None:
+                    self.told.content = "result"
+            else:
+                order = np.array([steps.names.index(name) for name in model.images])
+                centres, R = steps.centres[k][order], steps.R[k][order]
+                rows = {int(j): row for row, j in enumerate(model.ids)}
+                known = np.array([rows.get(int(j), -1) for j in steps.ids])
+                shade = np.where((known < 0)[:, None], np.array(rgb(NEUTRAL)), colours[known]).astype(np.uint8)
+                self.points.points, self.points.colors = _seen(steps.xyz[k], self.scene.size), shade
+                cost = f", cost {steps.cost[k]:.4g}" if np.isfinite(steps.cost[k]) else ""
+                self.told.content = f"{steps.stages[k]}, step {steps.index[k]}{cost}"
+            for frustum, centre, turn in zip(self.frusta, _seen(centres, scene.size), R, strict=True):
+                frustum.position, frustum.wxyz = tuple(float(v) for v in centre), _wxyz(turn)
+
+
+def _seen(points: Array, size: float) -> NDArray[np.float32]:
+    return np.where(np.isfinite(points), points, _FAR * size).astype(np.float32)
+
+
+def _wxyz(R: Array) -> tuple[float, float, float, float]:
+    """The camera's turn in the world."""
+    x, y, z, w = Rotation.from_matrix(R.T).as_quat()
+    return float(w), float(x), float(y), float(z)
+
+
+def _words(scene: Scene) -> str:
+    counts = f"{len(scene.model.images)} cameras, {len(scene.model.ids):,} landmarks shown"
+    if scene.accepted is None:
+        return f"**{scene.model.name}**\n\n{counts}"
+    return f"**{'accepted' if scene.accepted else 'not accepted'}**: {scene.verdict}\n\n{counts}"
+
+
+def _scale(scene: Scene, name: str) -> str:
+    one = next(one for one in scene.colourings if one.name == name)
+    return f"blue {one.low} … red {one.high}" if one.low else "colours of the images"

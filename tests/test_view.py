@@ -1,0 +1,159 @@
+"""`initfree view`: what it reads and refuses, its page and picture, and the server in a browser."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browsing import Visit, browser, needs_a_browser
+from commanding import run
+from models import to_reconstruction
+from PIL import Image
+from synthetic import ring
+
+import initfree
+from initfree.drawing.raster import Look, picture
+from initfree.drawing.scene import Model, unit_deviations
+from initfree.viewer import read_scene
+
+__all__ = ["browser"]
+
+
+@pytest.fixture(scope="module")
+def truth(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("truth")
+    to_reconstruction(ring(cameras=12, landmarks=400, noise=0.4, min_observations=3)).write(str(folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def solved(truth: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("solved") / "out"
+    initfree.solve(initfree.load(truth), initfree.SolveConfig(init="normal", loss="cauchy")).write(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def images(truth: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("images")
+    for k, name in enumerate(read_scene(truth).model.images[:-1]):
+        Image.new("RGB", (64, 48), (250, 20 * k, 250)).save(folder / name, "JPEG")
+    return folder
+
+
+def test_the_truth_lies_over_the_result(solved: Path, truth: Path):
+    scene = read_scene(solved, truth)
+    assert scene.other is not None
+    extent = float(np.linalg.norm(np.ptp(scene.model.centres, axis=0)))
+    mine = dict(zip(scene.model.images, scene.model.centres, strict=True))
+    away = [np.linalg.norm(mine[name] - c) for name, c in zip(scene.other.images, scene.other.centres, strict=True)]
+    assert max(away) < 0.01 * extent
+    assert scene.accepted is True
+    assert scene.steps is not None
+    assert {one.name for one in scene.colourings} >= {"residual", "track length", "uncertainty"}
+    assert len(scene.joint) > 0
+    inside = np.isin(np.arange(12), scene.joint)
+    assert scene.joint_edges()
+    assert all(inside[i] and not inside[j] for i, j in scene.joint_edges())
+    bare = read_scene(truth)
+    assert bare.accepted is None
+    assert bare.steps is None
+
+
+def test_a_landmark_is_as_certain_as_its_cameras_tell():
+    """Two cameras at a right angle, one unit away, f = 100: 1/100 along each ray, 1/(100 √2) across both."""
+    centres = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    model = Model("", ("a", "b"), np.tile(np.eye(3), (2, 1, 1)), centres, np.array([0]), np.zeros((1, 3)))
+    found = unit_deviations([np.array([0, 1])], model, np.array([100.0, 100.0]))
+    assert found[0] == pytest.approx(0.01 * np.sqrt(1.0 + 1.0 + 0.5))
+
+
+def test_pictures(solved: Path, truth: Path, tmp_path: Path):
+    assert run("view", solved, truth, "--export", tmp_path / "a.png", "--colour", "residual") == 0
+    end = np.asarray(Image.open(tmp_path / "a.png"))
+    assert end.shape == (800, 1200, 3)
+    assert (np.abs(end.astype(int) - (0x1A, 0x9E, 0x8F)).max(axis=2) < 40).sum() > 500, "cameras"
+    scene = read_scene(solved)
+    start = np.asarray(picture(scene, Look(width=300, height=200, step=0, dark=True)))
+    assert tuple(start[0, 0]) == (18, 22, 28)
+    later = np.asarray(picture(scene, Look(width=300, height=200, dark=True)))
+    assert (start != later).any(axis=2).mean() > 0.02
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["{solved}", "--export", "x.gif"], "expected .html or .png"),
+        (["{solved}", "--export", "nowhere/x.png"], "no directory"),
+        (["{solved}", "--export", "x.png", "--step", "999"], "steps, 0 to"),
+        (["{truth}", "--export", "x.png", "--step", "0"], "no trace.npz"),
+        (["{solved}", "--export", "x.png", "--images", "nowhere"], "no directory"),
+        (["nowhere", "--export", "x.png"], "nowhere is no directory"),
+        (["{empty}", "--export", "x.png"], "holds no COLMAP model"),
+    ],
+)
+def test_refusals(arguments, words, solved, truth, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    places = {"solved": solved, "truth": truth, "empty": tmp_path / "empty"}
+    assert run("view", *(argument.format(**places) for argument in arguments)) == 2
+    err = capsys.readouterr().err
+    assert words in err
+    assert err.count("\n") == 1
+
+
+@needs_a_browser
+@pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (500, "dark")])
+def test_the_page(browser: Any, solved: Path, truth: Path, images: Path, tmp_path: Path, width: int, scheme: str):
+    assert run("view", solved, truth, "--images", images, "--export", tmp_path / "page.html") == 0
+    visit = Visit(browser, tmp_path / "page.html", width, scheme)
+    page = visit.page
+    canvas = page.locator("#scene canvas")
+    canvas.wait_for()
+    page.wait_for_timeout(300)
+    assert visit.complaints == []
+    assert visit.abroad == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert "accepted" in page.inner_text("h1")
+
+    def pixels() -> np.ndarray:
+        return np.asarray(Image.open(io.BytesIO(canvas.screenshot())).convert("RGB")).astype(int)
+
+    violet = (pixels()[:, :, [0, 2]] > 200).all(axis=2) & (pixels()[:, :, 1] < 190)
+    assert violet.sum() > 50, "thumbnails"
+    before = pixels()
+    page.get_by_label("what images share").check()
+    page.wait_for_timeout(200)
+    assert (pixels() != before).any(axis=2).sum() > 100, "lines between images"
+    page.close()
+
+
+@needs_a_browser
+def test_the_server(browser: Any, solved: Path, truth: Path):
+    pytest.importorskip("viser", reason="viser is not installed: the view is not looked at")
+    from initfree.viewer.server import Viewer
+
+    scene = read_scene(solved, truth)
+    assert scene.steps is not None
+    viewer = Viewer(scene, [None] * len(scene.model.images), port=8765)
+    try:
+        assert viewer.server.get_host() == "127.0.0.1"
+        visit = Visit(browser, viewer.address)
+        visit.page.get_by_text("the observations agree").wait_for()
+        visit.page.locator("canvas").first.wait_for()
+        # No favicon or worker of its own may be missing either.
+        assert visit.complaints == []
+        assert visit.abroad == []
+        viewer.slider.value = 0
+        viewer._show()
+        visit.page.get_by_text("varpro, step 0").wait_for()
+        position = np.array([frustum.position for frustum in viewer.frusta])
+        assert np.linalg.norm(position - scene.model.centres, axis=1).max() > 0.1
+        assert len(viewer.points.points) == len(scene.steps.ids)
+        viewer.slider.value = len(scene.steps)
+        viewer._show()
+        assert np.allclose([frustum.position for frustum in viewer.frusta], scene.model.centres, atol=1e-4)
+        visit.page.close()
+    finally:
+        viewer.stop()

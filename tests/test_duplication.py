@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from synthetic import Scene, ring, tracks_of
 
+from initfree.certificate.thresholds import MIN_SHARING
 from initfree.certificate.twins import duplication, merged_observations
 from initfree.generator import generate, presets
 from initfree.generator.config import Config, Groups, Lateral, LookAt, Part, Parts, Visibility
@@ -96,3 +97,27 @@ def test_a_hyperboloid_and_its_cameras_lie_on_one_surface():
     for points in (dataset.landmarks, dataset.poses.centres):
         x, y, z = (points / [3.0, 3.0, 4.0]).T
         np.testing.assert_allclose(x**2 + y**2 - z**2, 1.0, atol=1e-5)
+
+
+def test_what_is_hidden_by_what_a_camera_sees_nearer_is_not_missed():
+    """A wall in front of half of what the farther of two rows of cameras looks at: nothing is doubled behind it."""
+    rng = np.random.default_rng(0)
+    along = np.linspace(-8.0, 8.0, 12)
+    centres = np.concatenate([np.column_stack([np.full(12, x), along, rng.normal(0.0, 0.3, 12)]) for x in (0.0, -15.0)])
+    # Looking along x: right = -y, down = -z, forward = x.
+    R = np.tile([[0.0, -1.0, 0.0], [0.0, 0.0, -1.0], [1.0, 0.0, 0.0]], (24, 1, 1))
+    far = np.column_stack([rng.uniform(19.0, 21.0, 1500), rng.uniform(-12.0, 12.0, 1500), rng.uniform(-6.0, 6.0, 1500)])
+    wall = np.column_stack([rng.uniform(-5.2, -5.0, 500), rng.uniform(0.0, 12.0, 500), rng.uniform(-6.0, 6.0, 500)])
+    X = np.concatenate([far, wall])
+    y = np.einsum("nij,nmj->nmi", R, X[None] - centres[:, None])
+    crossing = centres[:, None, 1] + (X[None, :, 1] - centres[:, None, 1]) * (10.0 / (X[None, :, 0] - centres[:, None, 0]))
+    hidden = (centres[:, None, 0] < -10.0) & (X[None, :, 0] > 0.0) & (crossing > 0.0)
+    visible = ((y[:, :, 2] > 1.0) & (np.abs(y[:, :, :2]) < 0.8 * y[:, :, 2:]).all(axis=2) & ~hidden).T
+    visible &= rng.uniform(size=visible.shape) < 0.6
+    kept = visible.sum(axis=1) >= 3
+    tracks = tracks_of(visible[kept])
+    x = np.einsum("nij,nj->ni", R[tracks.cam], X[kept][tracks.landmark] - centres[tracks.cam])
+    cameras = R, -np.einsum("nij,nj->ni", R, centres), np.ones(24), np.zeros((24, 2))
+    everything = np.ones(tracks.observations, dtype=bool)
+    found = duplication(tracks, x[:, :2] / x[:, 2:], np.full((len(x), 2), 500.0), cameras, X[kept], everything)
+    assert found.sharing > MIN_SHARING + 0.15

@@ -4,8 +4,9 @@ What tells is what is missing. Two images from about the same place see about th
 equal towers, put on top of each other, neither sees what the other one does, but for the landmarks that a matcher confused.
 So the images are cut in two where they share least, and of the landmarks that an image should see, because another image
 sees them from nearly the same side, the share that it does see is counted: across the cut, and within the two groups.
-A track that a matcher loses (a video, a sparse set) is lost in both alike. Only cuts count whose groups stand among each
-other: two parts of a scene, or the two ends of a street, have nothing to miss.
+A track that a matcher loses (a video, a sparse set) is lost in both alike, and what a camera sees nearer hides what is
+behind it (houses between two streets). Only cuts count whose groups stand among each other: two parts of a scene, or the
+two ends of a street, have nothing to miss.
 """
 
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from initfree.tracks import Array, Index, Tracks
 
 SAME_SIDE = 20.0
 """degrees between two rays to a landmark within which a matcher would know it again"""
+SAME_SCALE = 2.0
+"""times as far from a landmark, within which a matcher would"""
 AMONG = 0.25
 """landmarks to be seen across a cut, over what there would be if both groups stood in one place"""
 LEAST_GROUP, LEAST_SHARE = 4, 0.1
@@ -33,6 +36,8 @@ MOST_OBSERVATIONS, MOST_A_CAMERA = 40_000, 40
 """of landmarks, evenly taken, that are looked for in all images: the larger of both"""
 _DENSE = 500
 """cameras up to which all numbers of a matrix are kept: LAPACK is faster there, and exact"""
+_A_CELL, _MOST_CELLS = 20, 8
+"""observations of a cell of an image, on average, and most cells along each of its sides"""
 _INNER = 0.02
 """quantile of an image's observations that bounds where, and how far away, it sees anything"""
 
@@ -133,12 +138,18 @@ def _sharing(
     edges = np.searchsorted(cam[order], np.arange(tracks.cameras + 1))
     view = np.zeros((2, tracks.cameras, 3))
     view[0], view[1] = np.inf, -np.inf
+    farthest = np.zeros((tracks.cameras, _MOST_CELLS, _MOST_CELLS))
+    cells = np.ones(tracks.cameras, dtype=np.int64)
     for k in range(tracks.cameras):
-        if edges[k + 1] > edges[k]:
-            view[:, k] = np.quantile(seen[order[edges[k] : edges[k + 1]]], [_INNER, 1.0 - _INNER], axis=0)
+        mine = seen[order[edges[k] : edges[k + 1]]]
+        if len(mine):
+            view[:, k] = np.quantile(mine, [_INNER, 1.0 - _INNER], axis=0)
+            cells[k] = np.clip(int((len(mine) / _A_CELL) ** 0.5), 1, _MOST_CELLS)
+            _fill(mine, view[0, k], view[1, k], cells[k], farthest[k])
     most = max(MOST_OBSERVATIONS, MOST_A_CAMERA * tracks.cameras)
     every, closest = max(1, -(-tracks.observations // most)), np.cos(np.radians(SAME_SIDE))
-    k, l, seen_too = _expected(tracks.ptr, tracks.cam, counts, R, centres, view[0], view[1], xyz, closest, every)
+    sight = view[0], view[1], cells, farthest
+    k, l, seen_too = _expected(tracks.ptr, tracks.cam, counts, R, centres, sight, xyz, closest, every)
 
     def counted(values: Array, k: Index, l: Index) -> csr_array:
         one_way = coo_array((values, (k, l)), shape=(tracks.cameras, tracks.cameras)).tocsr()
@@ -147,17 +158,36 @@ def _sharing(
     return counted(np.ones(len(k)), k, l), counted(seen_too.astype(np.float64), k, l)
 
 
+@kernel(inline="always")
+def _cell(value, low, high, cells):
+    return min(max(int(cells * (value - low) / max(high - low, 1e-300)), 0), cells - 1)
+
+
 @kernel()
-def _expected(ptr, cam, counts, R, centres, lowest, highest, xyz, closest, every):
+def _fill(seen, low, high, cells, farthest):
+    """How far away a camera sees anything, by cell of its image; `seen` has u, v, distance. Empty cells: as far as any."""
+    for n in range(len(seen)):
+        x, y = _cell(seen[n, 0], low[0], high[0], cells), _cell(seen[n, 1], low[1], high[1], cells)
+        farthest[x, y] = max(farthest[x, y], min(seen[n, 2], high[2]))
+    for x in range(cells):
+        for y in range(cells):
+            if farthest[x, y] == 0.0:
+                farthest[x, y] = high[2]
+
+
+@kernel()
+def _expected(ptr, cam, counts, R, centres, sight, xyz, closest, every):
     """For each landmark, each camera l that sees it and each camera k on the same side with it in view: does k see it?
 
     Returns k, l and the answer of each such case.
     """
     n = R.shape[0]
+    lowest, highest, cells, farthest = sight
     found = np.empty((1024, 2), dtype=np.int64)
     answer = np.empty(1024, dtype=np.bool_)
     size = 0
     ray = np.empty((n, 3))
+    length = np.empty(n)
     inside = np.empty(n, dtype=np.bool_)
     seen = np.empty(n, dtype=np.bool_)
     for j in range(0, ptr.size - 1, every):
@@ -173,6 +203,7 @@ def _expected(ptr, cam, counts, R, centres, lowest, highest, xyz, closest, every
             x, y, z = xyz[j, 0] - centres[k, 0], xyz[j, 1] - centres[k, 1], xyz[j, 2] - centres[k, 2]
             r = np.sqrt(x * x + y * y + z * z)
             ray[k, 0], ray[k, 1], ray[k, 2] = x / r, y / r, z / r
+            length[k] = r
             u = R[k, 0, 0] * x + R[k, 0, 1] * y + R[k, 0, 2] * z
             v = R[k, 1, 0] * x + R[k, 1, 1] * y + R[k, 1, 2] * z
             w = R[k, 2, 0] * x + R[k, 2, 1] * y + R[k, 2, 2] * z
@@ -183,14 +214,21 @@ def _expected(ptr, cam, counts, R, centres, lowest, highest, xyz, closest, every
                 and lowest[k, 1] * w <= v
                 and v <= highest[k, 1] * w
                 and lowest[k, 2] <= r
-                and r <= highest[k, 2]
+                and r
+                <= farthest[
+                    k,
+                    _cell(u / w, lowest[k, 0], highest[k, 0], cells[k]),
+                    _cell(v / w, lowest[k, 1], highest[k, 1], cells[k]),
+                ]
             )
         for a in range(ptr[j], ptr[j + 1]):
             if not counts[a]:
                 continue
             l = cam[a]
             for k in range(n):
-                if k != l and inside[k] and ray[k, 0] * ray[l, 0] + ray[k, 1] * ray[l, 1] + ray[k, 2] * ray[l, 2] > closest:
+                if k == l or not inside[k] or not length[l] < SAME_SCALE * length[k] < SAME_SCALE**2 * length[l]:
+                    continue
+                if ray[k, 0] * ray[l, 0] + ray[k, 1] * ray[l, 1] + ray[k, 2] * ray[l, 2] > closest:
                     if size == answer.size:
                         found, answer = np.concatenate((found, found)), np.concatenate((answer, answer))
                     found[size, 0], found[size, 1], answer[size] = k, l, seen[k]

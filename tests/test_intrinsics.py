@@ -12,7 +12,8 @@ from synthetic import Scene, ring
 
 from initfree.engine.losses import Cauchy
 from initfree.euclidean.intrinsics import IntrinsicsAdjustment, View, refine
-from initfree.euclidean.lenses import Deviations, Lenses, with_parameters
+from initfree.euclidean.lenses import Deviations, Lenses, Projection, with_parameters
+from initfree.euclidean.opencv_lenses import PLACES, OpenCVProjection
 
 PARAMS = CAMERA_PARAMS | {
     "FULL_OPENCV": [420.0, 425.0, 322.0, 238.0, -0.05, 0.01, 0.001, -0.001, 0.004, 0.01, -0.02, 0.003],
@@ -130,3 +131,20 @@ def test_true_intrinsics_are_found(model):
     assert convergence.accepted > 3
     assert np.sqrt(stage.squared_residuals.max()) < 1e-2
     assert stage.view.lenses.cameras[0].params[:2] == pytest.approx(truth.params[:2], rel=2e-3)
+
+
+@pytest.mark.parametrize("model", sorted(PLACES))
+def test_closed_form_is_what_pycolmap_projects(model):
+    """Residuals to rounding, derivatives to that of differences; points behind a camera and far outside an image too."""
+    scene = ring(cameras=4, landmarks=60, occlusion=False, min_observations=3)
+    lenses = Lenses.of({1: camera(model), 2: camera(model, 2)}, np.array([1, 2, 1, 2]), principal_point=True)
+    view = view_of(scene, lenses)
+    keypoints, x = images_of(scene, view, noise=1.0), view.points(scene.tracks)
+    x[::17] *= -1.0
+    x[5::17, :2] *= 40.0
+    closed, general = (kind(lenses, scene.tracks.cam, keypoints) for kind in (OpenCVProjection, Projection))
+    squared = general.squared_residuals(lenses, x)
+    assert closed.squared_residuals(lenses, x) == pytest.approx(squared, rel=1e-9)
+    assert np.count_nonzero(squared > 400.0**2) > 5
+    for mine, theirs in zip(closed.linearised(lenses, x), general.linearised(lenses, x), strict=True):
+        assert mine == pytest.approx(theirs, abs=1e-6 * np.abs(theirs).max())

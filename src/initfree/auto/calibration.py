@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from initfree.auto.all_matches import adjusted_on_all_matches
-from initfree.auto.intrinsics import Recalibrated, free_where_it_pays, note, refine_intrinsics
+from initfree.auto.intrinsics import Recalibrated, free_where_it_pays, note, other_notes, refine_intrinsics
 from initfree.auto.simplest_camera import simplest_cameras
 from initfree.certificate import certify, judge
 from initfree.certificate.evidence import Evidence
@@ -16,10 +16,13 @@ from initfree.reconstruction import Reconstruction
 from initfree.result import Result, StageReport
 
 
-def recalibrate(result: Result) -> Result:
+def recalibrate(result: Result, given: Problem | None = None) -> Result:
     """Known intrinsics are freed where that explains the images significantly better, guesses are refined, and unknown ones
     become the simplest camera that explains the images. Then, where the input has verified matches, the cameras are adjusted
-    on all of them that agree (`all_matches`); the verdict is that on what comes out."""
+    on all of them that agree (`all_matches`); the verdict is that on what comes out.
+
+    `given`: the problem as it was before its intrinsics were doubted, which users are told the difference to.
+    """
     began = time.perf_counter()
     found = recalibrated_problem(result.problem, result.reconstruction)
     if found is None:
@@ -27,6 +30,8 @@ def recalibrate(result: Result) -> Result:
         return result if adjusted is None else _certified_again(result, adjusted, began)
     adjusted = _on_all_matches(result, found.problem, found.reconstruction)
     found = found if adjusted is None else replace(found, reconstruction=adjusted)
+    if given is not None and given.calibrated and result.problem.calibrated:
+        found = replace(found, note=note(found.problem, "refined", given))
     report = StageReport("intrinsics", time.perf_counter() - began, mean_residual=found.error, residual_unit="pixels")
     return with_recalibrated(result, found, report)
 
@@ -91,7 +96,7 @@ def with_recalibrated(result: Result, found: Recalibrated, report: StageReport) 
     if result.problem.observations.intrinsics == "refine" and not result.certificate.accepted:
         result = _guessed_again(result, found)
     part = result.subset(found.problem, slice(None), found.landmarks, found.reconstruction)
-    part = replace(part, stages=(*result.stages, report), notes=(*result.notes, found.note))
+    part = replace(part, stages=(*result.stages, report), notes=(*other_notes(result.notes), found.note))
     before = result.certificate.evidence
     free = not result.problem.calibrated
     if free and not (result.certificate.accepted or result.certificate.doubtful):

@@ -11,7 +11,7 @@ import numpy as np
 
 from initfree.auto.calibration import moved_principal_points, with_recalibrated
 from initfree.auto.guesses import continued_guess, guessed_start
-from initfree.auto.intrinsics import refine_intrinsics
+from initfree.auto.intrinsics import principal_points_told, refine_intrinsics
 from initfree.auto.ranking import best_attempt
 from initfree.auto.start import Attempt, run_start
 from initfree.certificate import judge
@@ -20,10 +20,11 @@ from initfree.config import SolveConfig
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.engine.losses import Cauchy
 from initfree.euclidean import robust_cost
-from initfree.euclidean.residuals import INLIER_PIXELS
+from initfree.euclidean.residuals import INLIER_PIXELS, residuals
 from initfree.observations import scaled_keypoints
 from initfree.pipeline import OnProgress, on_pairs
 from initfree.problem import Problem
+from initfree.reconstruction import Reconstruction
 from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection
 from initfree.result import Result, StageReport
 
@@ -48,7 +49,10 @@ def doubt_intrinsics(result: Result, config: SolveConfig, on_progress: OnProgres
         return result
     ratio = euclidean_to_projective(result)
     if ratio < SUSPICIOUS:
-        return result
+        # Distortion that is not as given keeps projective cameras from the images as well. Before what does not fit is left
+        # out: with wrong lenses that is a quarter of what is right.
+        refined = _refined(result)
+        return result if refined is None or not refined.certificate.accepted else refined
     doubt = f"the given intrinsics look wrong: with them, the images fit {ratio:.1f} times worse than without any"
     better = _better(result, config, on_progress)
     if better is None and not (accepted or result.certificate.doubtful):
@@ -66,7 +70,7 @@ def _better(result: Result, config: SolveConfig, on_progress: OnProgress | None)
     had to move, that in the middle of the images is believed if it fits as well.
     """
     refined = _refined(result)
-    if refined is not None and not moved_principal_points(result.problem, refined.problem):
+    if refined is not None and _told(result, refined):
         return refined
     freely = _solved_freely(result, config, on_progress)
     if refined is None or freely is None:
@@ -76,17 +80,36 @@ def _better(result: Result, config: SolveConfig, on_progress: OnProgress | None)
     return freely if freely.certificate.accepted and cost <= _AS_WELL * limit else refined
 
 
+def _told(result: Result, refined: Result) -> bool:
+    """Whether the images tell the refined principal points, or these are the given ones."""
+    if not moved_principal_points(result.problem, refined.problem):
+        return True
+    return refined.certificate.accepted and principal_points_told(refined.problem, refined.reconstruction, _AS_WELL)
+
+
 def _refined(result: Result) -> Result | None:
     """The reconstruction with its intrinsics refined from where they are, if it is certified and fits much better."""
     began = time.perf_counter()
     found = refine_intrinsics(result.problem, result.reconstruction)
     if found is None:
         return None
-    if SUSPICIOUS * robust_cost(found.problem, found.reconstruction) > robust_cost(result.problem, result.reconstruction):
+    before, after = _costs_where_one_agrees((result.problem, result.reconstruction), (found.problem, found.reconstruction))
+    if SUSPICIOUS * after > before:
         return None
     report = StageReport("intrinsics", time.perf_counter() - began, mean_residual=found.error, residual_unit="pixels")
     refined = with_recalibrated(result, found, report)
     return refined if refined.certificate.accepted or refined.certificate.doubtful else None
+
+
+def _costs_where_one_agrees(*both: tuple[Problem, Reconstruction]) -> list[float]:
+    """Robust costs of the observations within 4 px of either reconstruction: wrong matches cost both the same, and many of
+    them would hide what one gains."""
+    pixels = int(max(problem.keypoint.max() for problem, _ in both)) + 1
+    place = [problem.images[problem.tracks.cam] * pixels + problem.keypoint for problem, _ in both]
+    error = [residuals(problem, reconstruction).error for problem, reconstruction in both]
+    near = np.union1d(*(rows[e <= INLIER_PIXELS] for rows, e in zip(place, error, strict=True)))
+    loss = Cauchy(INLIER_PIXELS)
+    return [loss.total(e[np.isin(rows, near)] ** 2) for rows, e in zip(place, error, strict=True)]
 
 
 def euclidean_to_projective(result: Result) -> float:

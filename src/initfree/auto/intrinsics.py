@@ -47,6 +47,7 @@ _SAME = 0.995
 """share of consensus observations that stay: more, and an adjustment on the others changes nothing"""
 _WIDE = (50.0, 10.0, INLIER_PIXELS)
 """scales for cameras that may be far off"""
+_GIVEN = "the given intrinsics were"
 
 Chosen = NDArray[np.bool_]
 
@@ -225,6 +226,17 @@ def refine_intrinsics(
     return recalibrated(problem, reconstruction, sight.settled(best, agreeing), "refined")
 
 
+def principal_points_told(problem: Problem, reconstruction: Reconstruction, ratio: float) -> bool:
+    """Whether the observations that agree fit more than `ratio` times worse with principal points in the middle of the
+    images, all else free."""
+    sight, ids, r = Sight.of(problem).centred(), problem.camera_ids, reconstruction
+    now = View(r.R, r.t, r.xyz, Lenses.of(problem.observations.cameras, ids, shared=True))
+    agreeing = sight.consensus(IntrinsicsAdjustment(sight.tracks, sight.keypoints, now))
+    middle = Lenses.of({int(k): camera for k, camera in zip(ids, sight.given, strict=True)}, ids, shared=True)
+    best = sight.fit(now, agreeing, QUICK)
+    return sight.fit(replace(now, lenses=middle), agreeing, QUICK).data_cost > ratio * best.data_cost
+
+
 def pays(before: IntrinsicsAdjustment, after: IntrinsicsAdjustment, used: Chosen, share: float) -> bool:
     """Whether more numbers that move lower the cost significantly, and by what is of use.
 
@@ -280,15 +292,29 @@ def recalibrated(
 
 
 def note(problem: Problem, word: str, given: Problem | None = None) -> str:
-    """What the cameras of the problem are now, and how far those that were given are off."""
+    """What the cameras of the problem are now, and how far that is from those that were given."""
     cameras = [problem.observations.cameras[int(k)] for k in problem.camera_ids]
     focal = np.array([camera.mean_focal_length() for camera in cameras])
     distinct = len({tuple(camera.params) for camera in cameras})
     length = f"{focal[0]:.1f} px" if distinct == 1 else f"{focal.min():.1f} to {focal.max():.1f} px"
-    change = ""
-    if given is not None:
-        before = [given.observations.cameras[int(k)].mean_focal_length() for k in given.camera_ids]
-        change = f"; the given ones are {np.median(np.array(before) / focal) - 1.0:+.1%} off"
     who = "one camera" if distinct == 1 else f"{distinct} cameras"
     models = ", ".join(sorted({camera.model_name for camera in cameras}))
-    return f"intrinsics {word}: {who} ({models}), focal length {length}{change}"
+    now = f"{who} ({models}), focal length {length}"
+    if given is None:
+        return f"intrinsics {word}: {now}"
+    by_name = dict(zip(given.names, given.camera_ids.tolist(), strict=True))
+    before = [given.observations.cameras[by_name[name]] for name in problem.names]
+    change = focal / np.array([camera.mean_focal_length() for camera in before]) - 1.0
+    moved = np.array([_principal_point(a) - _principal_point(b) for a, b in zip(cameras, before, strict=True)])
+    spread = "" if np.ptp(change) < 5e-4 else f" ({change.min():+.1%} to {change.max():+.1%})"
+    points = f", principal points by up to {np.linalg.norm(moved, axis=1).max():.0f} px" if moved.any() else ""
+    return f"{_GIVEN} {word}; focal lengths changed by {np.median(change):+.1%}{spread}{points}: {now}"
+
+
+def other_notes(notes: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that are not of refined intrinsics: the last refinement tells of all."""
+    return tuple(one for one in notes if not one.startswith(_GIVEN))
+
+
+def _principal_point(camera: pycolmap.Camera) -> Array:
+    return np.array([camera.principal_point_x, camera.principal_point_y])

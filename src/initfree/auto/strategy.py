@@ -54,7 +54,7 @@ def solve_auto(
         result = doubt_intrinsics(result, config, on_progress)
     result = complete(result)
     if result.certificate.accepted or not result.problem.calibrated:
-        result = recalibrate(result)
+        result = recalibrate(result, problem)
     result = replace(result, config=config, start_config=result.config, stages=(*search.reports, *result.stages))
     return _undone(result, config, truth, on_progress) if only_doubled(result.certificate) else result
 

@@ -18,7 +18,8 @@ from initfree.engine.losses import Cauchy
 from initfree.engine.robust_stage import RobustStage
 from initfree.errors import InputError
 from initfree.euclidean import kernels
-from initfree.euclidean.lenses import Deviations, Lenses, Prior, Projection
+from initfree.euclidean.lenses import Deviations, Lenses, Prior
+from initfree.euclidean.opencv_lenses import projection
 from initfree.euclidean.system import LensSystem
 from initfree.tracks import Array, Index, Tracks
 
@@ -73,7 +74,7 @@ class IntrinsicsAdjustment(RobustStage):
             raise InputError(f"{len(view.lenses.lens)} images have a lens; expected {tracks.cameras}")
         self._tracks = tracks
         self._weight = np.ones(tracks.observations) if weight is None else np.asarray(weight, dtype=np.float64)
-        self._projection = Projection(view.lenses, tracks.cam, keypoints)
+        self._projection = projection(view.lenses, tracks.cam, keypoints)
         self.view = view
         poses, numbers = 6 * tracks.cameras, view.lenses.numbers
         place = poses + np.concatenate([[0], np.cumsum(numbers)])

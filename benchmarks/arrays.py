@@ -26,14 +26,12 @@ from rich.console import Console
 from rich.table import Table
 
 import initfree
-from initfree.auto.intrinsics import refine_intrinsics
 from initfree.observations import Intrinsics
-from initfree.recalibration import with_cameras
 from initfree.reconstruction import Reconstruction
 from initfree.result import Result
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from rooms import KINDS, Room, room
+from rooms import KINDS, Room, adjusted_from_truth, room
 
 Part = Literal["sets", "orders", "studio", "thin"]
 MCSC = ("DATA20090709_111010", "DATA20100906_134124", "caldata20130726_122220")
@@ -139,20 +137,6 @@ def difference(result: Result, full: Result) -> tuple[float, float, float]:
     )
 
 
-def limit(array: Room) -> str:
-    """AUC@5 of the adjustment with free intrinsics that begins at the truth."""
-    problem = array.problem("known")
-    place = [array.names.index(name) for name in problem.names]
-    found = with_cameras(problem, {int(k): array.cameras[n] for k, n in zip(problem.camera_ids, place, strict=True)})
-    assert found is not None
-    R, t = array.R[place], -np.einsum("nij,nj->ni", array.R, array.centres)[place]
-    light = array.light[found[0].landmark_ids]
-    truth = Reconstruction.of_poses(tuple(problem.names), R, t, found[0].landmark_ids, light)
-    refined = refine_intrinsics(found[0], truth, principal_point=True)
-    assert refined is not None
-    return auc(refined.reconstruction, array)
-
-
 def auc(found: Result | Reconstruction, array: Room) -> str:
     metrics = initfree.evaluate(found, array.truth())
     return f"{metrics.rotation_auc5:.2f} / {metrics.translation_auc5:.2f}"
@@ -165,7 +149,7 @@ def synthetic_rooms(rooms: tuple[str, ...], seeds: int, frames: int, kinds: tupl
     for kind in rooms:
         for seed in range(seeds):
             array = room(kind, seed, frames=frames)
-            best = limit(array)
+            best = auc(adjusted_from_truth(array), array)
             for given in kinds:
                 began = time.process_time()
                 result = initfree.solve(array.problem(given))

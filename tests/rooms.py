@@ -11,9 +11,12 @@ import numpy as np
 import pycolmap
 from scipy.ndimage import gaussian_filter1d
 
+from initfree.auto.intrinsics import refine_intrinsics
 from initfree.io.rows import observations_of_array
 from initfree.observations import Intrinsics
 from initfree.problem import Problem, build_problem
+from initfree.recalibration import with_cameras
+from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array, Index
 
 SIZE = np.array([8.0, 6.0, 3.2])
@@ -139,6 +142,20 @@ def room(
     for row in bad.tolist():
         xy[row] = rng.uniform(0.0, 2.0, 2) * _half(real[cam[row]])
     return Room(tuple(real), tuple(given), R, centres, light, cam, frame, xy, bad)
+
+
+def adjusted_from_truth(array: Room) -> Reconstruction:
+    """What the recording allows at all: the adjustment with free intrinsics that begins at the truth."""
+    problem = array.problem("known")
+    place = [array.names.index(name) for name in problem.names]
+    found = with_cameras(problem, {int(k): array.cameras[n] for k, n in zip(problem.camera_ids, place, strict=True)})
+    assert found is not None
+    R, t = array.R[place], -np.einsum("nij,nj->ni", array.R, array.centres)[place]
+    ids = found[0].landmark_ids
+    truth = Reconstruction.of_poses(tuple(problem.names), R, t, ids, array.light[ids])
+    refined = refine_intrinsics(found[0], truth, principal_point=True)
+    assert refined is not None
+    return refined.reconstruction
 
 
 def _half(camera: pycolmap.Camera) -> Array:

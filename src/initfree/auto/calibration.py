@@ -90,10 +90,12 @@ def with_recalibrated(result: Result, found: Recalibrated, report: StageReport) 
     """The result with other cameras, certified anew; how it was come by stays as it was.
 
     What the images do not tell of free intrinsics they do not tell of the cameras that were found for them: a rejected
-    reconstruction stays rejected. Unless it was the guess that kept the images from fitting: it is then judged as
-    if the refined cameras had been the guess, focal lengths free as before.
+    reconstruction stays rejected. Unless it was the guess, or the lens without tangential distortion and with its middle in
+    that of the image, which kept an array's images from fitting: it is then judged as if the refined cameras had been the
+    guess, focal lengths free as before.
     """
-    if result.problem.observations.intrinsics == "refine" and not result.certificate.accepted:
+    o = result.problem.observations
+    if not result.certificate.accepted and (o.intrinsics == "refine" or (o.moments is not None and not o.calibrated)):
         result = _guessed_again(result, found)
     part = result.subset(found.problem, slice(None), found.landmarks, found.reconstruction)
     part = replace(part, stages=(*result.stages, report), notes=(*other_notes(result.notes), found.note))

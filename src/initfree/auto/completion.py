@@ -1,11 +1,11 @@
-"""The end of a reconstruction: wrong matches are left out, after images that agree with nothing; and the verdict on that."""
+"""The end of a reconstruction: wrong matches are left out, and the verdict on that."""
 
 import time
 from dataclasses import replace
 
 import numpy as np
 
-from initfree.auto.consistent_part import consistent_part, readjusted
+from initfree.auto.consistent_part import readjusted
 from initfree.certificate import certify, judge
 from initfree.certificate.evidence import joint_of
 from initfree.certificate.joint import Joint
@@ -20,20 +20,16 @@ CLEAN = 0.995
 """Where this share of the observations agrees, the robust adjustment needs no help."""
 
 
-def complete(result: Result) -> Result:
-    """An accepted reconstruction on its consensus alone; of a rejected one the largest consistent part, if there is one."""
-    result = consistent_part(result)
-    return without_outliers(result) if result.certificate.accepted else result
-
-
-def without_outliers(result: Result) -> Result:
-    """The reconstruction adjusted on its consensus alone, landmarks without one dropped, and certified as it is then.
+def without_outliers(result: Result, *, free: bool = False) -> Result:
+    """An accepted reconstruction adjusted on its consensus alone, landmarks without one dropped, and certified as it is.
 
     Cauchy at 4 px still follows a wrong match a little, and a landmark of two right observations and a wrong one can move
     to please the wrong one; with 20% of them the robust optimum itself is several degrees off on weak data. Tracks that
     keep fewer than three observations go too: two always meet somewhere. What joins two parts is counted over all that did
-    before: a wrong joint is a few landmarks that fit among many that do not.
+    before: a wrong joint is a few landmarks that fit among many that do not. What was judged with `free` intrinsics stays.
     """
+    if not result.certificate.accepted:
+        return result
     began = time.perf_counter()
     problem, reconstruction = result.problem, result.reconstruction
     left = np.arange(problem.tracks.landmarks)
@@ -61,6 +57,8 @@ def without_outliers(result: Result) -> Result:
         taken_back=before.taken_back,
         intrinsics_doubt=before.intrinsics_doubt,
     )
+    if free:
+        evidence = replace(evidence, focal_rise=before.focal_rise, baselines=before.baselines)
     report = StageReport("consensus", time.perf_counter() - began, iterations=steps, cost=cost)
     part = result.subset(problem, slice(None), left, reconstruction)
     return replace(part, certificate=judge(evidence), stages=(*result.stages, report))

@@ -9,8 +9,9 @@ from dataclasses import replace
 from threading import Event
 
 from initfree.auto.calibration import moved_principal_points, recalibrate
-from initfree.auto.completion import complete
+from initfree.auto.completion import without_outliers
 from initfree.auto.confused import only_doubled, without_confused_tracks
+from initfree.auto.consistent_part import consistent_part
 from initfree.auto.doubt import doubt_intrinsics
 from initfree.auto.ranking import found_twice, same_cameras, settled
 from initfree.auto.search import ROUNDS, Search, configured, outward, voted, voted_with_rotations
@@ -52,11 +53,18 @@ def solve_auto(
     if result is None:
         result = settled(problem, search.attempts).result(problem, [attempt.report() for attempt in search.attempts])
         result = doubt_intrinsics(result, config, on_progress)
-    result = complete(result)
-    if result.certificate.accepted or not result.problem.calibrated:
-        result = recalibrate(result, problem)
+    result = _ended(consistent_part(result), problem)
     result = replace(result, config=config, start_config=result.config, stages=(*search.reports, *result.stages))
     return _undone(result, config, truth, on_progress) if only_doubled(result.certificate) else result
+
+
+def _ended(result: Result, given: Problem) -> Result:
+    """Wrong matches left out and intrinsics as the images have them; guesses first, because with a wrong lens much of
+    what is right does not fit."""
+    if result.problem.observations.intrinsics == "refine":
+        return without_outliers(recalibrate(result, given), free=True)
+    result = without_outliers(result)
+    return recalibrate(result, given) if result.certificate.accepted or not result.problem.calibrated else result
 
 
 def _with_other_intrinsics(search: Search) -> Result | None:

@@ -22,6 +22,8 @@ ROOMS = (
     ("certificate", "two_view"),
     ("camera_reports",),
     ("drawing", "result"),
+    ("synchronisation",),
+    ("result",),
     ("io", "pipeline"),
     ("auto",),
     ("api", "viewer"),

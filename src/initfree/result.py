@@ -12,6 +12,7 @@ from initfree.config import SolveConfig
 from initfree.engine.levenberg_marquardt import Iteration
 from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
+from initfree.synchronisation import Offset, offsets
 from initfree.trace import Moment, Trace
 from initfree.tracks import Array, Index
 from initfree.upgrade.metric import Upgraded
@@ -126,6 +127,11 @@ class Result:
     def moments(self) -> tuple[Index, list[Moment]]:
         """Ids of some landmarks, and where they and the cameras were after each step, in the world of the result."""
         return self.trace.moments(self.upgraded.reconstruction, self.reconstruction)
+
+    @property
+    def synchronisation(self) -> dict[str, Offset]:
+        """By how many frames cameras of an array are out of step, by name; those left out too, where it can be told."""
+        return offsets(self.problem, self.reconstruction, self.cameras)
 
     def stage(self, name: str) -> StageReport:
         """The report of a stage by name."""

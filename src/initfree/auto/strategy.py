@@ -60,8 +60,9 @@ def solve_auto(
 
 def _ended(result: Result, given: Problem) -> Result:
     """Wrong matches left out and intrinsics as the images have them; guesses first, because with a wrong lens much of
-    what is right does not fit."""
-    if result.problem.observations.intrinsics == "refine":
+    what is right does not fit; unless verified matches end it, which are more than the tracks."""
+    o = result.problem.observations
+    if o.intrinsics == "refine" and o.pairs is None:
         return without_outliers(recalibrate(result, given), free=True)
     result = without_outliers(result)
     return recalibrate(result, given) if result.certificate.accepted or not result.problem.calibrated else result

@@ -56,6 +56,7 @@ def describe(result: "Result") -> dict[str, Any]:
         "weakest_joint": _joint(result),
         "uncertainty": _uncertainty(result),
         "cameras": {report.name: asdict(report) for report in result.cameras},
+        "synchronisation": {name: asdict(offset) for name, offset in result.synchronisation.items()},
         "notes": list(result.notes),
         "truth": None,
         "metrics": None,

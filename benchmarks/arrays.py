@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import pycolmap
 import tyro
 from data import data_directory
 from intrinsics import studio
@@ -40,7 +41,13 @@ POSITIONS = (1000, 300, 100, 50)
 console = Console(width=150)
 
 
-def solved(table: Table, name: str, source: object, intrinsics: Intrinsics | None = None, truth: Path | None = None) -> None:
+def solved(
+    table: Table,
+    name: str,
+    source: pycolmap.Reconstruction | Path,
+    intrinsics: Intrinsics | None = None,
+    truth: Path | None = None,
+) -> None:
     """A row of the first table."""
     began = time.perf_counter()
     result = initfree.solve(initfree.load(source, intrinsics=intrinsics))

@@ -93,7 +93,7 @@ class Room:
         xy = self.xy.copy()
         x = (light[self.frame[rows]] - centre) @ R.T
         rng = np.random.default_rng(camera)
-        xy[rows] = self.cameras[camera].img_from_cam(x) + noise * rng.normal(size=(len(rows), 2))
+        xy[rows] = np.asarray(self.cameras[camera].img_from_cam(x)) + noise * rng.normal(size=(len(rows), 2))
         return replace(self, xy=xy)
 
 

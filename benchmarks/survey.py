@@ -99,6 +99,18 @@ def gib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
+class Watch:
+    """Tells on standard error when a stage begins: a large solve takes an hour."""
+
+    def __init__(self) -> None:
+        self.stage = ""
+
+    def __call__(self, stage: str, *figures: Any) -> None:
+        if stage != self.stage:
+            self.stage = stage
+            print(f"{time.process_time():9.1f} CPU s  {gib():6.2f} GiB  {stage}", file=sys.stderr, flush=True)
+
+
 def run(which: str, outliers: float, seed: int) -> dict[str, Any]:
     """All figures of one size; the problem, the solve and the oracle are timed apart."""
     warm = problem_of(generate(survey(20), seed=seed, noise=NOISE, outliers=0.1, shuffle=True))
@@ -107,10 +119,13 @@ def run(which: str, outliers: float, seed: int) -> dict[str, Any]:
     config = survey(int(which)) if which.isdigit() else which
     dataset = generate(config, seed=seed, noise=NOISE, outliers=outliers, shuffle=True)
     made = time.process_time()
+    watch = Watch()
+    watch(f"{which} made in {made - began:.1f} CPU s")
     problem = problem_of(dataset)
     built, wall, before = time.process_time(), time.perf_counter(), gib()
-    result = initfree.solve(problem)
+    result = initfree.solve(problem, on_progress=watch)
     solved, wall, after = time.process_time(), time.perf_counter() - wall, gib()
+    watch("the oracle")
     truth = truth_of(dataset)
     oracle = adjust_from_truth(problem, true_reconstruction(problem, truth))
     adjusted = time.process_time()

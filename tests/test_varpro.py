@@ -18,7 +18,7 @@ from initfree.formulations.pose_rot import RelativeRotations, RotationTerm
 from initfree.initialization import initialize
 from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection
 from initfree.tracks import Array, Tracks
-from initfree.varpro import LossName, VariableProjection
+from initfree.varpro import LossName, VariableProjection, placed
 
 LINEAR = [name for name in names() if isinstance(make(name, 0.1), LinearFormulation)]
 LOSSES: list[LossName] = ["none", "cauchy", "cauchy-consistent"]
@@ -267,3 +267,43 @@ def test_a_noise_free_ring_is_solved_from_the_covisibility_graph(name: str):
     refinement = ProjectiveRefinement(scene.tracks, Reprojection(scene.m, scene.unit), varpro.P, varpro.X)
     refinement.minimise(LMConfig())
     assert np.sqrt(refinement.squared_residuals.mean()) < 1e-6
+
+
+# --- places of cameras that are turned right -----------------------------------------------------------------------------
+
+
+def cost_of(scene: Scene, P: Array) -> float:
+    return VariableProjection(scene.tracks, scene.m, make("pose-rot", 0.1), P).linearise()
+
+
+def test_cameras_are_placed_where_no_other_places_fit_better(noisy: Scene):
+    formulation = make("pose-rot", 0.1)
+    P = np.concatenate([noisy.R, np.tile([[0.0], [0.0], [1.0]], (8, 1, 1))], axis=2)
+    found = placed(noisy.tracks, noisy.m, formulation, P)
+    assert_array_equal(found[:, :, :3], P[:, :, :3])
+    lowest = cost_of(noisy, found)
+    assert lowest < 0.8 * cost_of(noisy, P)
+    rng = np.random.default_rng(0)
+    for size in (1e-3, 1e-1, 1.0):
+        moved = found.copy()
+        moved[:, :, 3] += size * rng.normal(size=(8, 3))
+        assert cost_of(noisy, moved) > lowest
+
+
+def test_neither_where_cameras_begin_nor_their_order_changes_where_they_are_placed(noisy: Scene):
+    formulation, rng = make("pose-rot", 0.1), np.random.default_rng(1)
+    P = noisy.P.copy()
+    found = []
+    for begin in (np.tile([0.0, 0.0, 1.0], (8, 1)), rng.normal(size=(8, 3))):
+        P[:, :, 3] = begin
+        found.append(placed(noisy.tracks, noisy.m, formulation, P))
+    # Up to the world's origin: t_k and t_k + R_k d are the same.
+    between = np.einsum("nji,nj->ni", noisy.R, found[1][:, :, 3] - found[0][:, :, 3])
+    assert_allclose(between, np.broadcast_to(between.mean(axis=0), between.shape), atol=1e-5)
+    order = rng.permutation(8)
+    tracks, source = reorder_cameras(noisy.tracks, order)
+    turned = np.empty_like(P)
+    turned[order] = P
+    again = placed(tracks, noisy.m[source], formulation, turned)[order]
+    between = np.einsum("nji,nj->ni", noisy.R, again[:, :, 3] - found[0][:, :, 3])
+    assert_allclose(between, np.broadcast_to(between.mean(axis=0), between.shape), atol=1e-5)

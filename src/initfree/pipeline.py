@@ -33,7 +33,7 @@ from initfree.tracks import Array
 from initfree.two_view.pair_matrices import pair_matrices
 from initfree.two_view.rotations import rotations_for
 from initfree.upgrade import Projective, Upgraded, upgrade
-from initfree.varpro import VariableProjection
+from initfree.varpro import VariableProjection, placed
 
 OnProgress = Callable[[str, int, Iteration | None], None]
 """called with the stage's name, the attempt (or pair of images) and, of an attempted step, its figures"""
@@ -117,6 +117,8 @@ def minimise_ose(state: State) -> State:
     if state.rotations is not None and formulation.uses_rotations:
         term = RotationTerm(_weighed(problem, formulation, state.rotations), config.beta)
     first = initialize(config.init, problem.tracks, config.seed) if state.cameras is None else state.cameras
+    if term is not None and state.cameras is not None and not formulation.relinearises:
+        first = placed(problem.tracks, problem.m, formulation, first)
     stage = VariableProjection(
         problem.tracks, problem.m, formulation, first,
         loss=config.loss, loss_scale=config.loss_scale, camera_term=term, solver=_linear_solver(config),

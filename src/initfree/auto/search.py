@@ -18,6 +18,8 @@ from initfree.auto.start import Attempt, Deferred, Outcome, Start
 from initfree.camera_graph import without_diagonal
 from initfree.certificate.baseline import Baselines, baselines
 from initfree.config import SolveConfig
+from initfree.engine.camera_pairs import CameraPairs
+from initfree.engine.factorisation import multiply_adds
 from initfree.formulations import make
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.pipeline import OnProgress, on_pairs
@@ -46,6 +48,9 @@ MANY_OBSERVATIONS = 60_000
 CONTRADICTED = 0.2
 """of the logarithm of a focal length, by which pairs of images must contradict a guess of it to come first: with one 44% too
 long, a start is wasted"""
+LARGE_SURVEY, MOST_MULTIPLY_ADDS = 1500, 3e11
+"""cameras from which on it is asked, and multiply-adds up to which stage 1 of a start with rotations factorises its system:
+some 20 seconds of one core"""
 VOTED = "vote with rotations"
 CONTINUED_ALPHA = 0.002
 """weight of the regulariser where a start goes on from another: the optimum of the surrogate itself may not be a
@@ -77,6 +82,16 @@ class Search:
     def short(self) -> SolveConfig:
         coarse = max(self.config.refine_tolerance, COARSE if self.problem.calibrated else 0.0)
         return replace(self.config, max_iterations=min(self.config.max_iterations, SHORT), refine_tolerance=coarse)
+
+    @cached_property
+    def affordable(self) -> SolveConfig:
+        """For starts whose cameras are turned and placed already: where an exact step of stage 1 costs too much, one by
+        conjugate gradients ends as low (`MOST_MULTIPLY_ADDS`)."""
+        tracks, config = self.problem.tracks, self.short
+        if config.linear_solver != "exact" or tracks.cameras < LARGE_SURVEY:
+            return config
+        work = multiply_adds(CameraPairs.covisible(tracks), 12)
+        return replace(config, linear_solver="pcg") if work > MOST_MULTIPLY_ADDS else config
 
     @cached_property
     def pairs(self) -> list[TwoView]:
@@ -179,7 +194,7 @@ def voted_with_rotations(search: Search) -> list[Start]:
     rotations = None if search.voted is None else search.holding
     if rotations is None or any(outcome.start.name == VOTED for outcome in search.outcomes):
         return []
-    config = replace(search.short, formulation="pose-rot", refine=False)
+    config = replace(search.affordable, formulation="pose-rot", refine=False)
     cameras = turned_cameras(rotations, search.problem.tracks.cameras)
     return [Start(VOTED, config, search.voted, rotations, cameras)]
 

@@ -49,6 +49,12 @@ class DenseFactorisation:
         return x
 
 
+def multiply_adds(pairs: CameraPairs, width: int) -> float:
+    """Of one sparse factorisation with so many numbers a camera."""
+    column = np.arange(width * pairs.cameras).reshape(-1, width)
+    return SparseFactorisation(pairs, column, column.size).flops
+
+
 def factorisation(pairs: CameraPairs, column: Index, size: int) -> Factorisation:
     """For slot s of camera k in row column[k, s] of `size`; cameras may share rows (intrinsics)."""
     if size >= _SPARSE:

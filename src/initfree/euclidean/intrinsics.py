@@ -7,12 +7,13 @@ the given intrinsics.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from initfree.engine import threads
-from initfree.engine.factorisation import factorisation
+from initfree.engine.factorisation import Factorisation, factorisation
 from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, gradient_cosine
 from initfree.engine.losses import Cauchy
 from initfree.engine.robust_stage import RobustStage
@@ -87,11 +88,23 @@ class IntrinsicsAdjustment(RobustStage):
         pairs = view.lenses.aspects
         self._aspects = poses + pairs
         self._per_focal = np.array([1.0, -1.0]) / (prior.aspect * self._given[pairs])
-        self._system = LensSystem(tracks, max(int(numbers.max(initial=0)), 1))
-        self._factorisation = factorisation(self._system.pairs, self._column, size)
         self._squared = self._weight * self._projection.squared_residuals(view.lenses, view.points(tracks))
         self._linear: tuple[Array, Array, Array, Array] = (np.empty(0), np.empty(0), np.empty(0), np.empty(0))
         self._irls = self._weight
+
+    @cached_property
+    def _system(self) -> LensSystem:
+        return LensSystem(self._tracks, self._column.shape[1] - 6)
+
+    @cached_property
+    def _factorisation(self) -> Factorisation:
+        return factorisation(self._system.pairs, self._column, len(self._prior))
+
+    def release(self) -> None:
+        """Let go of what takes steps: beside several fits of one problem it would be most of the memory."""
+        for name in ("_system", "_factorisation"):
+            self.__dict__.pop(name, None)
+        self._linear = (np.empty(0), np.empty(0), np.empty(0), np.empty(0))
 
     def _departure(self, lenses: Lenses) -> Array:
         """θ - θ0 at its place in the reduced system; zero for poses."""
@@ -209,4 +222,6 @@ def refine(
     """Adjust under Cauchy losses of `scales` pixels in turn; the stage, whose `view` is the result, and the history."""
     own = replace(view, **{name: np.array(getattr(view, name), dtype=np.float64, order="C") for name in ("R", "t", "xyz")})
     stage = IntrinsicsAdjustment(tracks, keypoints, own, prior=prior, weight=weight)
-    return stage, stage.minimise_graduated(limits, scales, on_iteration)
+    convergence = stage.minimise_graduated(limits, scales, on_iteration)
+    stage.release()
+    return stage, convergence

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from synthetic import random_tracks, ring
 
 from initfree.engine import factorisation as choice
-from initfree.engine import threads
-from initfree.engine.camera_pairs import CameraPairs, row_work
+from initfree.engine import shared_observations, threads
+from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.dissection import Part, dissect
 from initfree.engine.factorisation import DenseFactorisation
 from initfree.engine.sparse_cholesky import SparseFactorisation
@@ -53,13 +53,25 @@ def test_camera_pairs_are_those_that_share_landmarks_and_those_given():
     assert_array_equal([pairs.row[number][0], pairs.column[number][0]], missing[0])
 
 
-def test_row_work_counts_pairs_of_observations():
+@pytest.mark.parametrize("in_cache", [10, 4000])
+def test_shared_observations_are_those_of_the_same_landmark(monkeypatch: pytest.MonkeyPatch, in_cache: int):
+    monkeypatch.setattr(shared_observations, "IN_CACHE", in_cache)
+    monkeypatch.setattr(shared_observations, "_LONG", 1)
     tracks = random_tracks(np.random.default_rng(1))
-    counted = np.zeros(tracks.cameras, dtype=np.int64)
+    pairs, shared = CameraPairs.covisible(tracks), shared_observations.shared_observations(tracks)
+    assert (shared.ptr.shape[0] > 1) == (in_cache < tracks.observations)
+    expected = []
     for first, last in zip(tracks.ptr, tracks.ptr[1:], strict=False):
-        for a in range(first, last):
-            counted[tracks.cam[a]] += a - first + 1
-    assert_array_equal(np.diff(row_work(tracks)), counted)
+        expected += [(a, b) for a in range(first, last) for b in range(first, a)]
+    listed = []
+    for t in range(shared.ptr.shape[0]):
+        for n in range(len(pairs)):
+            for k in range(shared.ptr[t, n], shared.ptr[t, n + 1]):
+                a, b = int(shared.later[k]), int(shared.earlier[k])
+                assert (tracks.cam[a], tracks.cam[b]) == (pairs.row[n], pairs.column[n])
+                listed.append((a, b))
+    assert sorted(listed) == sorted(expected)
+    assert shared_observations.shared_observations(tracks) is shared
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

@@ -15,9 +15,10 @@ Index = NDArray[np.int64]
 Number = TypeVar("Number", np.float64, np.int64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tracks:
-    """Which camera sees which landmark. Observations are sorted by landmark, then by camera."""
+    """Which camera sees which landmark. Observations are sorted by landmark, then by camera. Compared by identity, so that
+    what follows from them can be kept beside them."""
 
     cam: Index
     """Camera of each observation, (observations,)"""

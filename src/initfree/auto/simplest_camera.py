@@ -92,9 +92,8 @@ def simplest_cameras(problem: Problem, reconstruction: Reconstruction) -> Recali
     shared = ids[first][groups]
     stage: IntrinsicsAdjustment | None = None
     if len(first) < len(np.unique(ids)):
-        limits = AdjustConfig(free=FreeIntrinsics.unless(False), scales=(10.0, INLIER_PIXELS), tolerance=1e-6)
-        together, _ = adjust(problem.tracks, problem.m, problem.unit, reconstruction, limits, groups=groups)
-        if robust_cost(problem, together) < HOPELESS * robust_cost(problem, reconstruction):
+        together = _together(problem, reconstruction, groups)
+        if together is not None:
             stage = _fit(sight, _view(problem, together, shared), features, agreeing & ~held)
             stage, features = _richer(sight, stage, features, agreeing, held)
     apart = _fit(sight, own, features, agreeing & ~held)
@@ -103,6 +102,22 @@ def simplest_cameras(problem: Problem, reconstruction: Reconstruction) -> Recali
         stage, features = _richer(sight, apart, features, agreeing, held)
     stage = _simpler(sight, stage, features, agreeing, held)
     return recalibrated(problem, reconstruction, sight.settled(stage, agreeing), "found", shared)
+
+
+def _together(problem: Problem, reconstruction: Reconstruction, groups: Index) -> Reconstruction | None:
+    """The reconstruction with one camera for the images of a group; None where that is no explanation.
+
+    Nor is it tried to the end: where the cost is twice too high after a first adjustment, it stays too high.
+    """
+    limit = HOPELESS * robust_cost(problem, reconstruction)
+    free = FreeIntrinsics.unless(False)
+    rough = AdjustConfig(free=free, scales=(10.0,), max_iterations=30, tolerance=1e-4)
+    fine = AdjustConfig(free=free, scales=(INLIER_PIXELS,), tolerance=1e-6)
+    for limits, factor in ((rough, 2.0), (fine, 1.0)):
+        reconstruction, _ = adjust(problem.tracks, problem.m, problem.unit, reconstruction, limits, groups=groups)
+        if robust_cost(problem, reconstruction) >= factor * limit:
+            return None
+    return reconstruction
 
 
 def _view(problem: Problem, reconstruction: Reconstruction, camera_ids: Index) -> View:

@@ -110,10 +110,11 @@ def _homography_residuals(a: Array, b: Array) -> Array:
     rows = np.zeros((n, 2, 9))
     rows[:, 0, 0:3] = rows[:, 1, 3:6] = b
     rows[:, :, 6:] = -a[:, :2, None] * b[:, None, :]
+    rows = rows.reshape(-1, 9)
     weight = np.ones(n)
     distance = weight
     for _ in range(_ROUNDS):
-        normal = np.einsum("n,nka,nkb->ab", weight, rows, rows)
+        normal = rows.T @ (np.repeat(weight, 2)[:, None] * rows)
         H = np.linalg.eigh(normal)[1][:, 0].reshape(3, 3)
         y = b @ H.T
         depth = np.where(np.abs(y[:, 2]) < 1e-12, 1e-12, y[:, 2])

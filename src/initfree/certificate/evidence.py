@@ -184,8 +184,7 @@ def significantly(share: float, of: Array) -> Array:
 
 
 def _split_by_camera(tracks: Tracks, values: Array) -> list[Array]:
-    order = np.argsort(tracks.cam, kind="stable")
-    return np.split(values[order], np.cumsum(np.bincount(tracks.cam, minlength=tracks.cameras))[:-1])
+    return np.split(values[tracks.by_camera], tracks.camera_ptr[1:-1])
 
 
 def _noise(tracks: Tracks, seen_at: Array) -> float:

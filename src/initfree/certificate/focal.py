@@ -15,6 +15,8 @@ from initfree.reconstruction import Reconstruction
 
 _LEAST_NOISE = 0.1
 """pixels: a perfect fit must not make every difference significant"""
+_HELD = 1e-6
+"""deviation of log f"""
 _STEPS = 20
 
 
@@ -24,7 +26,9 @@ def focal_rise(problem: Problem, reconstruction: Reconstruction) -> float:
     Twice the rise of the cost in units of the noise, 2 (E' - E)/σ² with σ² = E/observations, at least (0.1 px)², is about
     the square of the number of standard deviations between the two.
     """
-    limits = AdjustConfig(free=FreeIntrinsics(radial=2), scales=(INLIER_PIXELS,), max_iterations=_STEPS, tolerance=1e-6)
+    # Held, not fixed: with as many free numbers as other adjustments the same machine code serves.
+    free = FreeIntrinsics(focal=True, radial=2, focal_sigma=_HELD)
+    limits = AdjustConfig(free=free, scales=(INLIER_PIXELS,), max_iterations=_STEPS, tolerance=1e-6)
     stretch = np.array([1.0, 1.0, LONGER_FOCAL])
     longer = replace(reconstruction, focal=LONGER_FOCAL * reconstruction.focal, t=reconstruction.t * stretch)
     other, _ = adjust(problem.tracks, problem.m, problem.unit, longer, limits, groups=problem.camera_ids)

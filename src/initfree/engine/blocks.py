@@ -1,157 +1,167 @@
-"""The reduced camera system, a camera at a time, from what each observation left (`kernels.condense`)."""
+"""The reduced camera system from what each observation left (`kernels.condense`): blocks of cameras and of their pairs.
 
-from typing import Any
+A block is a sum over landmarks of 3x3 factors times X X'. Factors times the ten distinct numbers of X X' are summed in
+registers, pair by pair (`shared_observations`), and written out as 12x12 when all landmarks have been seen.
+"""
 
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
 from initfree.engine.kernels import kernel
+from initfree.engine.simd import LANES_4, add_product, add_to, load, number, zeros
 
 _DISTINCT = 10
 """Entries of the symmetric 4x4 matrix X X'."""
-_BLOCK = 9 * _DISTINCT
-"""Numbers of a block while it is summed: 3x3 factors of X X'."""
-_CACHED = 50_000
-"""Numbers that stay in a core's cache beside what they are summed from."""
-_TURN = 5000
-"""Observations whose numbers stay there."""
-
-
-def _vector_sum(_typing, target, offset, source, factor):
-    """target[offset:offset + 10] += factor * source[:10], flat arrays, as one vector operation.
-
-    Written as a loop it is unrolled and stays scalar; it is the innermost one of the whole solver.
-    """
-
-    def generate(context, builder, signature, arguments):
-        vector = ir.VectorType(ir.DoubleType(), _DISTINCT)
-
-        def address(index):
-            array = context.make_array(signature.args[index])(context, builder, arguments[index])
-            place = builder.gep(array.data, [arguments[1]]) if index == 0 else array.data
-            return builder.bitcast(place, vector.as_pointer())
-
-        target_address, source_address = address(0), address(2)
-        unset, first = ir.Constant(vector, ir.Undefined), ir.Constant(ir.IntType(32), 0)
-        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), _DISTINCT), [0] * _DISTINCT)
-        scale = builder.shuffle_vector(builder.insert_element(unset, arguments[3], first), unset, everywhere)
-        before, added = builder.load(target_address), builder.load(source_address)
-        before.align = added.align = 8
-        product = builder.fmul(scale, added, flags=("contract",))
-        builder.store(builder.fadd(before, product, flags=("contract",)), target_address).align = 8
-        return context.get_dummy_value()
-
-    return types.void(target, types.intp, source, types.float64), generate
-
-
-_add_scaled: Any = intrinsic(_vector_sum)
-
-
-@kernel(inline="always")
-def outer(x0, x1, x2, x3, xx):
-    """The ten distinct entries of X X', row by row."""
-    xx[0], xx[1], xx[2], xx[3] = x0 * x0, x0 * x1, x0 * x2, x0 * x3
-    xx[4], xx[5], xx[6] = x1 * x1, x1 * x2, x1 * x3
-    xx[7], xx[8], xx[9] = x2 * x2, x2 * x3, x3 * x3
-
-
-@kernel(strict=True)
-def _expand(sums, symmetric, block):
-    """A 12x12 block from its 3x3 factors times X X', summed over landmarks: factor (r, c) at 10 (3 c + r).
-
-    A symmetric one holds only the factors r <= c.
-    """
-    for r in range(3):
-        for c in range(3):
-            low, high = min(r, c), max(r, c)
-            factor = 3 * high + low if symmetric else 3 * c + r
-            index = _DISTINCT * factor
-            for a in range(4):
-                for b in range(a, 4):
-                    block[4 * r + a, 4 * c + b] = sums[index]
-                    block[4 * r + b, 4 * c + a] = sums[index]
-                    index += 1
+_COUPLED = 3 * _DISTINCT * 4
+"""Numbers of a pair's block while it is summed: columns of the factors, padded to 4, for each entry of X X'"""
+_OWN = 6 * 16 + 3 * 4
+"""Numbers of a camera's own: six factors times the ten, padded, and the gradient"""
+_ALIGNED = (0,) * 16
+"""Vectors for the ten"""
 
 
 @kernel()
-def gather(begin, end, tracks, pairs, S, weight, X, Z, e, K, coupling, blocks, gradient):
-    """Rows begin ... end of the reduced system: its blocks (pairs, 12, 12) and gradient (cameras, 3, 4).
+def couple(begin, end, shared, place, landmark, Z, A, weight, XX, blocks):
+    """Blocks begin ... end of the pairs of different cameras, written at blocks[place[n]], (blocks, 12, 12).
 
-    tracks is (ptr, cam, landmark, camera_ptr, by_camera), pairs (ptr, column). Row i adds up, over what camera i sees, the
-    pairs with earlier cameras: its blocks stay in cache, and no other row writes them. `coupling` 2: all pairs, 1: cameras
-    with themselves, 0: the same without the landmarks' elimination (U).
+    shared is (ptr, later, earlier), Z (9 observations), column by column, and XX (10 landmarks) flat arrays, A like Z and
+    empty without weights. Lists come range by range of the landmarks: all sums of a part stay in cache beside them.
     """
-    ptr, cam, landmark, camera_ptr, by_camera = tracks
-    pair_ptr, column = pairs
-    weighted = weight.size > 0
-    sums = np.zeros(_BLOCK * (pair_ptr[end] - pair_ptr[begin]))
-    place = np.empty(gradient.shape[0], dtype=np.int64)
-    xx = np.empty(_DISTINCT)
-    A = np.empty((3, 3))
-    gradient[begin:end] = 0.0
-    # While all sums fit into the cache, rows take turns on a range of landmarks that does too; otherwise each ends first.
-    turns = 1 + (landmark.size // _TURN if sums.size < _CACHED else 0)
-    after = camera_ptr[begin:end].copy()
-    for visit in range(turns * (end - begin)):
-        turn, i = visit // (end - begin), begin + visit % (end - begin)
-        for n in range(pair_ptr[i], pair_ptr[i + 1]):
-            place[column[n]] = _BLOCK * (n - pair_ptr[begin])
-        until = (ptr.size - 1) * (turn + 1) // turns
-        index = after[i - begin]
-        while index < camera_ptr[i + 1] and landmark[by_camera[index]] < until:
-            a = by_camera[index]
-            j = landmark[a]
-            index += 1
-            x0, x1, x2, x3 = X[j, 0], X[j, 1], X[j, 2], X[j, 3]
-            outer(x0, x1, x2, x3, xx)
-            w = 1.0
-            for r in range(3):
-                for c in range(3):
-                    A[r, c] = -Z[a, r, c]
+    ptr, later, earlier = shared
+    ranges = ptr.shape[0]
+    step = 1 if ranges == 1 else end - begin
+    sums = np.empty(_COUPLED * step)
+    for start in range(begin, end, step):
+        sums[:] = 0.0
+        for t in range(ranges):
+            for n in range(start, start + step):
+                if ptr[t, n] < ptr[t, n + 1]:
+                    _add_pair(ptr[t, n], ptr[t, n + 1], later, earlier, landmark, Z, A, weight, XX, sums, n - start)
+        for n in range(start, start + step):
+            if ptr[0, n] < ptr[0, n + 1] or ranges > 1:
+                _write_pair(sums, _COUPLED * (n - start), blocks[place[n]])
+
+
+@kernel(inline="always")
+def _add_pair(first, last, later, earlier, landmark, Z, A, weight, XX, sums, n):
+    """sums[n] += (Z_a Z_b') ⊗ X X' over a list, a column of factors at a time; weighted ((A_a + w_b Z_a) Z_b') ⊗ X X'."""
+    weighted = A.size > 0
+    left = A if weighted else Z
+    for c in range(3):
+        s0, s1, s2, s3, s4 = zeros(LANES_4), zeros(LANES_4), zeros(LANES_4), zeros(LANES_4), zeros(LANES_4)
+        s5, s6, s7, s8, s9 = zeros(LANES_4), zeros(LANES_4), zeros(LANES_4), zeros(LANES_4), zeros(LANES_4)
+        for index in range(first, last):
+            a, b = number(later, index), number(earlier, index)
+            x = _DISTINCT * number(landmark, a)
+            z, y = 9 * a, 9 * b + c
+            b0, b1, b2 = number(Z, y), number(Z, y + 3), number(Z, y + 6)
+            f = add_product(zeros(LANES_4), load(left, z, LANES_4), b0)
+            f = add_product(f, load(left, z + 3, LANES_4), b1)
+            f = add_product(f, load(left, z + 6, LANES_4), b2)
             if weighted:
-                # A = Z (K - w_a I); the rest of the factor, -w_b Z, is the other observation's.
-                w = weight[a]
+                w = number(weight, b)
+                f = add_product(f, load(Z, z, LANES_4), w * b0)
+                f = add_product(f, load(Z, z + 3, LANES_4), w * b1)
+                f = add_product(f, load(Z, z + 6, LANES_4), w * b2)
+            s0 = add_product(s0, f, number(XX, x))
+            s1 = add_product(s1, f, number(XX, x + 1))
+            s2 = add_product(s2, f, number(XX, x + 2))
+            s3 = add_product(s3, f, number(XX, x + 3))
+            s4 = add_product(s4, f, number(XX, x + 4))
+            s5 = add_product(s5, f, number(XX, x + 5))
+            s6 = add_product(s6, f, number(XX, x + 6))
+            s7 = add_product(s7, f, number(XX, x + 7))
+            s8 = add_product(s8, f, number(XX, x + 8))
+            s9 = add_product(s9, f, number(XX, x + 9))
+        at = _COUPLED * n + 40 * c
+        add_to(sums, at, s0)
+        add_to(sums, at + 4, s1)
+        add_to(sums, at + 8, s2)
+        add_to(sums, at + 12, s3)
+        add_to(sums, at + 16, s4)
+        add_to(sums, at + 20, s5)
+        add_to(sums, at + 24, s6)
+        add_to(sums, at + 28, s7)
+        add_to(sums, at + 32, s8)
+        add_to(sums, at + 36, s9)
+
+
+@kernel(strict=True)
+def _write_pair(sums, at, block):
+    """The 12x12 block from its factors: that in row r and column c times entry k of X X' is -sums[at + 40 c + 4 k + r]."""
+    for c in range(3):
+        k = at + 40 * c
+        for x in range(4):
+            for y in range(x, 4):
                 for r in range(3):
-                    z0, z1, z2 = Z[a, r, 0], Z[a, r, 1], Z[a, r, 2]
-                    for c in range(3):
-                        A[r, c] = z0 * K[j, 0, c] + z1 * K[j, 1, c] + z2 * K[j, 2, c] - w * Z[a, r, c]
-            a00, a01, a02, a10, a11, a12 = A[0, 0], A[0, 1], A[0, 2], A[1, 0], A[1, 1], A[1, 2]
-            a20, a21, a22 = A[2, 0], A[2, 1], A[2, 2]
-            if coupling == 2:
-                for b in range(ptr[j], a):
-                    if weighted:
-                        v = weight[b]
-                        a00, a01, a02 = A[0, 0] - v * Z[a, 0, 0], A[0, 1] - v * Z[a, 0, 1], A[0, 2] - v * Z[a, 0, 2]
-                        a10, a11, a12 = A[1, 0] - v * Z[a, 1, 0], A[1, 1] - v * Z[a, 1, 1], A[1, 2] - v * Z[a, 1, 2]
-                        a20, a21, a22 = A[2, 0] - v * Z[a, 2, 0], A[2, 1] - v * Z[a, 2, 1], A[2, 2] - v * Z[a, 2, 2]
-                    at = place[cam[b]]
-                    for c in range(3):
-                        z0, z1, z2 = Z[b, c, 0], Z[b, c, 1], Z[b, c, 2]
-                        _add_scaled(sums, at, xx, a00 * z0 + a01 * z1 + a02 * z2)
-                        _add_scaled(sums, at + 10, xx, a10 * z0 + a11 * z1 + a12 * z2)
-                        _add_scaled(sums, at + 20, xx, a20 * z0 + a21 * z1 + a22 * z2)
-                        at += 30
-            at = place[i]
-            own = w if weighted else 0.0
-            index_s = 0
-            for r in range(3):
-                f0, f1, f2 = A[r, 0] - own * Z[a, r, 0], A[r, 1] - own * Z[a, r, 1], A[r, 2] - own * Z[a, r, 2]
-                for c in range(r, 3):
-                    f = w * S[a, index_s]
-                    if coupling > 0:
-                        f += f0 * Z[a, c, 0] + f1 * Z[a, c, 1] + f2 * Z[a, c, 2]
-                    _add_scaled(sums, at + 10 * (3 * c + r), xx, f)
-                    index_s += 1
-                gradient[i, r, 0] += e[a, r] * x0
-                gradient[i, r, 1] += e[a, r] * x1
-                gradient[i, r, 2] += e[a, r] * x2
-                gradient[i, r, 3] += e[a, r] * x3
+                    block[4 * r + x, 4 * c + y] = -sums[k + r]
+                    block[4 * r + y, 4 * c + x] = -sums[k + r]
+                k += 4
+
+
+@kernel()
+def own(begin, end, tracks, ranges, D, e, X, XX, place, blocks, gradient):
+    """Blocks of cameras begin ... end with themselves, sum_a D_a ⊗ X X', at blocks[place[i]], and the gradient e ⊗ X.
+
+    tracks is (landmark, camera_ptr, by_camera), D (6 observations), e (3 observations), X and XX flat. Cameras take
+    turns on ranges of landmarks, whose numbers stay in cache until all have seen them.
+    """
+    landmark, camera_ptr, by_camera = tracks
+    count = end - begin
+    sums = np.zeros(_OWN * count)
+    after = camera_ptr[begin:end].copy()
+    for visit in range(ranges * count):
+        turn, i = visit // count, begin + visit % count
+        until = landmark.size * (turn + 1) // ranges
+        s0, s1, s2 = zeros(_ALIGNED), zeros(_ALIGNED), zeros(_ALIGNED)
+        s3, s4, s5 = zeros(_ALIGNED), zeros(_ALIGNED), zeros(_ALIGNED)
+        g0, g1, g2 = zeros(LANES_4), zeros(LANES_4), zeros(LANES_4)
+        index = after[i - begin]
+        while index < camera_ptr[i + 1] and number(by_camera, index) < until:
+            a = number(by_camera, index)
+            j, d = number(landmark, a), 6 * a
+            index += 1
+            xx = load(XX, _DISTINCT * j, _ALIGNED)
+            s0 = add_product(s0, xx, number(D, d + 0))
+            s1 = add_product(s1, xx, number(D, d + 1))
+            s2 = add_product(s2, xx, number(D, d + 2))
+            s3 = add_product(s3, xx, number(D, d + 3))
+            s4 = add_product(s4, xx, number(D, d + 4))
+            s5 = add_product(s5, xx, number(D, d + 5))
+            x = load(X, 4 * j, LANES_4)
+            g0 = add_product(g0, x, number(e, 3 * a + 0))
+            g1 = add_product(g1, x, number(e, 3 * a + 1))
+            g2 = add_product(g2, x, number(e, 3 * a + 2))
         after[i - begin] = index
+        at = _OWN * (i - begin)
+        add_to(sums, at, s0)
+        add_to(sums, at + 16, s1)
+        add_to(sums, at + 32, s2)
+        add_to(sums, at + 48, s3)
+        add_to(sums, at + 64, s4)
+        add_to(sums, at + 80, s5)
+        add_to(sums, at + 96, g0)
+        add_to(sums, at + 100, g1)
+        add_to(sums, at + 104, g2)
     for i in range(begin, end):
-        for n in range(pair_ptr[i], pair_ptr[i + 1]):
-            _expand(sums[_BLOCK * (n - pair_ptr[begin]) :], column[n] == i, blocks[n])
+        at = _OWN * (i - begin)
+        for r in range(3):
+            for k in range(4):
+                gradient[i, r, k] = sums[at + 96 + 4 * r + k]
+        _write_own(sums[at:], blocks[place[i]])
+
+
+@kernel(strict=True)
+def _write_own(sums, block):
+    """The symmetric 12x12 block from six factors (00 01 02 11 12 22) times X X'."""
+    for r in range(3):
+        for c in range(3):
+            low, high = min(r, c), max(r, c)
+            k = 16 * ((0, 3, 5)[low] + high - low)
+            for x in range(4):
+                for y in range(x, 4):
+                    block[4 * r + x, 4 * c + y] = sums[k]
+                    block[4 * r + y, 4 * c + x] = sums[k]
+                    k += 1
 
 
 @kernel()

@@ -64,10 +64,3 @@ class CameraPairs:
         """Numbers of the pairs (i, k), i >= k, in the rows above; all of them must be there. (pairs,)"""
         keys = self.row * self.cameras + self.column
         return np.searchsorted(keys, pairs[:, 0] * self.cameras + pairs[:, 1])
-
-
-def row_work(tracks: Tracks) -> Index:
-    """The work of each row, cumulative: observation pairs (a, b), b <= a, whose later camera is i. (cameras + 1,)"""
-    earlier = np.arange(tracks.observations) - tracks.ptr[tracks.landmark] + 1
-    work = np.bincount(tracks.cam, weights=earlier, minlength=tracks.cameras)
-    return np.concatenate([[0], np.cumsum(work)]).astype(np.int64)

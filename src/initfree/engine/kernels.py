@@ -22,7 +22,8 @@ Observations are sorted by landmark, then by camera: those of landmark j are `pt
 of each, and no landmark is seen twice by one camera.
 
 Two passes build the system, each over a range [begin, end) that `threads.run` gives to a thread: `condense` over landmarks
-leaves what each observation contributes, `engine.blocks` gathers it over cameras. A number is written by one owner only.
+leaves what each observation contributes, `engine.blocks` gathers it over cameras and their pairs. A number is written by one
+owner only.
 """
 
 from typing import Any
@@ -225,7 +226,7 @@ def eliminate(begin, end, ptr, cam, S, anchor, g, P, X, y):
 
 
 @kernel()
-def condense(begin, end, ptr, cam, S, anchor, g, weight, P, X, homogeneous, damping, Z, e, M, u, shift, K):
+def condense(begin, end, ptr, cam, S, anchor, g, weight, P, X, homogeneous, damping, Z, A, D, e, XX, M, u, shift, K):
     """Landmarks out of the normal equations: all that the reduced system needs of each observation and landmark.
 
     With projected-residual weights w (the paper's robust VarPro; an empty array means all ones), J* = (I - Jv Jv†) Ju,
@@ -235,6 +236,8 @@ def condense(begin, end, ptr, cam, S, anchor, g, weight, P, X, homogeneous, damp
         δ_ab w_a S_a + Z_a (K - (w_a + w_b) I) Z_b',    which is  δ_ab S_a - Z_a Z_b'  for w = 1,
 
     times X X', and the gradient is  e_a ⊗ X,  e_a = w_a γ_a - Z_a u,  u = M h  with  h = sum_a w_a (P_a N)' γ_a.
+    Left are Z_a, column by column; D_a, six numbers, the block (a, a); the ten distinct numbers of X X', row by row; with
+    weights also A_a = w_a Z_a - Z_a K, so that block (a, b) is -(A_a + w_b Z_a) Z_b'.
     h vanishes at v* of the unweighted problem. `damping` adds shift_j = damping * trace(V_j)/3 to V_j's diagonal and to
     nothing else; VarPro leaves its landmarks undamped (weights and damping do not go together).
     1/2 |u|² = 1/2 h' V_j^-1 h is what the landmark alone gains at fixed cameras.
@@ -242,7 +245,7 @@ def condense(begin, end, ptr, cam, S, anchor, g, weight, P, X, homogeneous, damp
     weighted = weight.size > 0
     N = np.empty((4, 3))
     V = np.empty((3, 3))
-    D = np.empty((3, 3))
+    C = np.empty((3, 3))
     B = np.empty((3, 3))
     for j in range(begin, end):
         x0, x1, x2, x3 = X[j, 0], X[j, 1], X[j, 2], X[j, 3]
@@ -268,7 +271,7 @@ def condense(begin, end, ptr, cam, S, anchor, g, weight, P, X, homogeneous, damp
                 b02, b12, b22 = projection(p, N[0, 2], N[1, 2], N[2, 2], N[3, 2])
             d00, d10, d11, d20, d21, d22, t0, t1, t2 = _landmark_block(s, b00, b01, b02, b10, b11, b12, b20, b21, b22)
             for r in range(3):
-                Z[a, r, 0], Z[a, r, 1], Z[a, r, 2] = t0[r], t1[r], t2[r]
+                Z[a, 0, r], Z[a, 1, r], Z[a, 2, r] = t0[r], t1[r], t2[r]
             v00, v10, v11, v20, v21, v22 = v00 + d00, v10 + d10, v11 + d11, v20 + d20, v21 + d21, v22 + d22
             if weighted:
                 B[0, 0], B[1, 0], B[1, 1] = B[0, 0] + w * d00, B[1, 0] + w * d10, B[1, 1] + w * d11
@@ -283,16 +286,40 @@ def condense(begin, end, ptr, cam, S, anchor, g, weight, P, X, homogeneous, damp
         if weighted:
             damp(B, 0.0)
             for c in range(3):
-                D[0, c], D[1, c], D[2, c] = whitened(m, B[0, c], B[1, c], B[2, c])
+                C[0, c], C[1, c], C[2, c] = whitened(m, B[0, c], B[1, c], B[2, c])
             for r in range(3):
-                K[j, r, 0], K[j, r, 1], K[j, r, 2] = whitened(m, D[r, 0], D[r, 1], D[r, 2])
+                K[j, r, 0], K[j, r, 1], K[j, r, 2] = whitened(m, C[r, 0], C[r, 1], C[r, 2])
         u0, u1, u2 = whitened(m, h0, h1, h2)
         u[j, 0], u[j, 1], u[j, 2] = u0, u1, u2
+        XX[j, 0], XX[j, 1], XX[j, 2], XX[j, 3], XX[j, 4] = x0 * x0, x0 * x1, x0 * x2, x0 * x3, x1 * x1
+        XX[j, 5], XX[j, 6], XX[j, 7], XX[j, 8], XX[j, 9] = x1 * x2, x1 * x3, x2 * x2, x2 * x3, x3 * x3
         for a in range(ptr[j], ptr[j + 1]):
             for r in range(3):
-                z0, z1, z2 = whitened(m, Z[a, r, 0], Z[a, r, 1], Z[a, r, 2])
-                Z[a, r, 0], Z[a, r, 1], Z[a, r, 2] = z0, z1, z2
+                z0, z1, z2 = whitened(m, Z[a, 0, r], Z[a, 1, r], Z[a, 2, r])
+                Z[a, 0, r], Z[a, 1, r], Z[a, 2, r] = z0, z1, z2
                 e[a, r] -= z0 * u0 + z1 * u1 + z2 * u2
+            z00, z10, z20 = Z[a, 0, 0], Z[a, 0, 1], Z[a, 0, 2]
+            z01, z11, z21 = Z[a, 1, 0], Z[a, 1, 1], Z[a, 1, 2]
+            z02, z12, z22 = Z[a, 2, 0], Z[a, 2, 1], Z[a, 2, 2]
+            if not weighted:
+                D[a, 0] = S[a, 0] - (z00 * z00 + z01 * z01 + z02 * z02)
+                D[a, 1] = S[a, 1] - (z00 * z10 + z01 * z11 + z02 * z12)
+                D[a, 2] = S[a, 2] - (z00 * z20 + z01 * z21 + z02 * z22)
+                D[a, 3] = S[a, 3] - (z10 * z10 + z11 * z11 + z12 * z12)
+                D[a, 4] = S[a, 4] - (z10 * z20 + z11 * z21 + z12 * z22)
+                D[a, 5] = S[a, 5] - (z20 * z20 + z21 * z21 + z22 * z22)
+                continue
+            w = weight[a]
+            n = 0
+            for r in range(3):
+                for c in range(3):
+                    product = Z[a, 0, r] * K[j, 0, c] + Z[a, 1, r] * K[j, 1, c] + Z[a, 2, r] * K[j, 2, c]
+                    A[a, c, r] = w * Z[a, c, r] - product
+                for c in range(r, 3):
+                    D[a, n] = w * S[a, n]
+                    for k in range(3):
+                        D[a, n] -= (A[a, k, r] + w * Z[a, k, r]) * Z[a, k, c]
+                    n += 1
 
 
 @kernel()
@@ -309,9 +336,9 @@ def back_substitute(begin, end, ptr, cam, Z, M, u, shift, X, step, moved, gain):
         u0, u1, u2 = u[j, 0], u[j, 1], u[j, 2]
         for a in range(ptr[j], ptr[j + 1]):
             y0, y1, y2 = projection(step[cam[a]], x0, x1, x2, x3)
-            u0 += Z[a, 0, 0] * y0 + Z[a, 1, 0] * y1 + Z[a, 2, 0] * y2
-            u1 += Z[a, 0, 1] * y0 + Z[a, 1, 1] * y1 + Z[a, 2, 1] * y2
-            u2 += Z[a, 0, 2] * y0 + Z[a, 1, 2] * y1 + Z[a, 2, 2] * y2
+            u0 += Z[a, 0, 0] * y0 + Z[a, 0, 1] * y1 + Z[a, 0, 2] * y2
+            u1 += Z[a, 1, 0] * y0 + Z[a, 1, 1] * y1 + Z[a, 1, 2] * y2
+            u2 += Z[a, 2, 0] * y0 + Z[a, 2, 1] * y1 + Z[a, 2, 2] * y2
         d0, d1, d2 = unwhitened(M[j], u0, u1, u2)
         gain[j] = 0.5 * shift[j] * (d0 * d0 + d1 * d1 + d2 * d2)
         norm = 0.0

@@ -5,11 +5,13 @@ from typing import Protocol
 import numpy as np
 
 from initfree.engine import kernels, products, threads
-from initfree.engine.blocks import gather
-from initfree.engine.camera_pairs import NO_PAIRS, CameraPairs, row_work
+from initfree.engine.blocks import couple, own
+from initfree.engine.camera_pairs import NO_PAIRS, CameraPairs
 from initfree.engine.factorisation import factorisation
 from initfree.engine.linear_solver import LinearSolver, Preconditioner, conjugate_gradients, power_series
 from initfree.engine.quadratic import Quadratic
+from initfree.engine.shared_observations import IN_CACHE, shared_observations
+from initfree.engine.simd import rows_of, vectors
 from initfree.tracks import Array, Index, Tracks
 
 UNWEIGHTED = np.empty(0)
@@ -38,7 +40,9 @@ class Condensed:
 
     def __init__(self, tracks: Tracks) -> None:
         n, landmarks = tracks.observations, tracks.landmarks
-        self.Z, self.e = np.empty((n, 3, 3)), np.empty((n, 3))
+        self.Z, self.XX = vectors(n, 9), vectors(landmarks, 10)
+        self.A = np.empty(0)
+        self.D, self.e = np.empty((n, 6)), np.empty((n, 3))
         self.M, self.u, self.shift = np.empty((landmarks, 3, 3)), np.empty((landmarks, 3)), np.empty(landmarks)
         self.K = np.empty((0, 3, 3))
         self.S, self.weight, self.X = UNWEIGHTED, UNWEIGHTED, UNWEIGHTED
@@ -47,12 +51,22 @@ class Condensed:
     def update(self, q: Quadratic, P: Array, X: Array, weight: Array, homogeneous: bool, damping: float) -> None:
         t = self._tracks
         if weight.size and not self.K.size:
-            self.K = np.empty((t.landmarks, 3, 3))
+            self.K, self.A = np.empty((t.landmarks, 3, 3)), vectors(t.observations, 9)
         self.S, self.weight, self.X = q.S, weight, X
         threads.run(
             kernels.condense, t.ptr, t.ptr, t.cam, q.S, q.anchor, q.g, weight, P, X, homogeneous, damping,
-            self.Z, self.e, self.M, self.u, self.shift, self.K,
+            self.columns, rows_of(self.A, 3, 3), self.D, self.e, rows_of(self.XX, 10), self.M, self.u, self.shift, self.K,
         )  # fmt: skip
+
+    @property
+    def columns(self) -> Array:
+        """Z, column by column, (observations, 3, 3)"""
+        return rows_of(self.Z, 3, 3)
+
+    @property
+    def uncoupled(self) -> Array:
+        """The blocks (a, a) without the landmarks' elimination, like `D`."""
+        return self.S * self.weight[:, None] if self.weight.size else self.S
 
     @property
     def gain(self) -> float:
@@ -84,13 +98,20 @@ class BlockMatrix:
         coupled = NO_PAIRS if term is None else term.pairs
         self.pairs = CameraPairs.covisible(tracks, coupled)
         self._number = self.pairs.number(coupled)
-        self._work = row_work(tracks)
-        self.blocks = np.empty((len(self.pairs), 12, 12))
+        covisible = CameraPairs.covisible(tracks)
+        self._shared = shared_observations(tracks)
+        self._place = self.pairs.number(np.column_stack([covisible.row, covisible.column]))
+        self.blocks = np.zeros((len(self.pairs), 12, 12))
         column = np.arange(12 * tracks.cameras).reshape(-1, 12)
         self._factorisation = factorisation(self.pairs, column, column.size)
 
     def assemble(self, condensed: Condensed, P: Array, gradient: Array) -> None:
-        _gather(self._tracks, self._work, self.pairs, condensed, "all", self.blocks, gradient)
+        c, shared = condensed, self._shared
+        if self._term is not None:
+            self.blocks[:] = 0.0
+        couplings = shared.arrays, self._place, self._tracks.landmark, c.Z, c.A, c.weight, c.XX, self.blocks
+        threads.run(couple, shared.work, *couplings)
+        _own(self._tracks, c, c.D, self.pairs.diagonal, self.blocks, gradient)
         if self._term is not None:
             self._term.add(P, self._number, self.pairs.diagonal, self.blocks, gradient)
 
@@ -110,7 +131,6 @@ class ImplicitMatrix:
     def __init__(self, tracks: Tracks, term: CameraTerm | None, solver: LinearSolver) -> None:
         self._tracks, self._term, self._solver = tracks, term, solver
         self._layout = _layout(tracks)
-        self._own = CameraPairs.only(tracks.cameras)
         self._coupled = np.empty((0, 2), dtype=np.int64) if term is None else term.pairs
         self._pairs = CameraPairs.only(tracks.cameras, self._coupled)
         self._number = self._pairs.number(self._coupled)
@@ -122,10 +142,10 @@ class ImplicitMatrix:
 
     def assemble(self, condensed: Condensed, P: Array, gradient: Array) -> None:
         self._condensed = condensed
-        work = self._tracks.camera_ptr
-        _gather(self._tracks, work, self._own, condensed, "diagonal", self._schur, gradient)
+        every = np.arange(self._tracks.cameras)
+        _own(self._tracks, condensed, condensed.D, every, self._schur, gradient)
         if self._solver.name == "power":
-            _gather(self._tracks, work, self._own, condensed, "uncoupled", self._U, gradient)
+            _own(self._tracks, condensed, condensed.uncoupled, every, self._U, gradient)
         if self._term is not None:
             self._term_blocks[:] = 0.0
             self._term.add(P, self._number, self._pairs.diagonal, self._term_blocks, gradient)
@@ -135,20 +155,20 @@ class ImplicitMatrix:
     def diagonal(self) -> Array:
         return np.einsum("nii->ni", self._schur)
 
-    def product(self, x: Array, own: float = 1.0) -> Array:
-        """H x; with own = 0 what couples cameras and landmarks: -E x."""
+    def product(self, x: Array, share: float = 1.0) -> Array:
+        """H x; with share = 0 what couples cameras and landmarks: -E x."""
         c, t = self._condensed, self._tracks
         result = np.empty_like(x)
-        threads.run(products.collect, t.ptr, t.ptr, t.cam, c.weight, c.X, c.Z, c.K, x, self._q, self._r)
-        arguments = (self._layout, c.S, c.weight, c.X, c.Z, self._q, self._r, x, own, result)
+        threads.run(products.collect, t.ptr, t.ptr, t.cam, c.weight, c.X, c.columns, c.K, x, self._q, self._r)
+        arguments = (self._layout, c.S, c.weight, c.X, c.columns, self._q, self._r, x, share, result)
         threads.run(products.distribute, t.camera_ptr, *arguments)
         if self._term is not None:
-            self._add_term(x, own, result)
+            self._add_term(x, share, result)
         return result
 
-    def _add_term(self, x: Array, own: float, result: Array) -> None:
+    def _add_term(self, x: Array, share: float, result: Array) -> None:
         flat, into = x.reshape(-1, 12), result.reshape(-1, 12)
-        if own:
+        if share:
             into += np.einsum("nij,nj->ni", self._term_blocks[self._pairs.diagonal], flat)
         blocks, (k, l) = self._term_blocks[self._number], self._coupled.T
         np.add.at(into, k, np.einsum("nij,nj->ni", blocks, flat[l]))
@@ -172,14 +192,9 @@ def _layout(t: Tracks) -> tuple[Index, Index, Index, Index, Index]:
     return t.ptr, t.cam, t.landmark, t.camera_ptr, t.by_camera
 
 
-_COUPLING = {"uncoupled": 0, "diagonal": 1, "all": 2}
-
-
-def _gather(
-    tracks: Tracks, work: Index, pairs: CameraPairs, c: Condensed, coupling: str, blocks: Array, gradient: Array
-) -> None:
-    """Blocks of all pairs, of cameras with themselves, or of the latter without the landmarks' elimination (U)."""
-    threads.run(
-        gather, work, _layout(tracks), (pairs.ptr, pairs.column), c.S, c.weight, c.X, c.Z, c.e, c.K, _COUPLING[coupling],
-        blocks, gradient,
-    )  # fmt: skip
+def _own(tracks: Tracks, c: Condensed, D: Array, number: Index, blocks: Array, gradient: Array) -> None:
+    """Blocks of cameras with themselves from D (observations, 6), at blocks[number], and the gradient."""
+    flat = D.reshape(-1), c.e.reshape(-1), c.X.reshape(-1), c.XX
+    layout = tracks.landmark, tracks.camera_ptr, tracks.by_camera
+    ranges = 1 + tracks.observations // IN_CACHE
+    threads.run(own, tracks.camera_ptr, layout, ranges, *flat, number, blocks, gradient)

@@ -20,9 +20,9 @@ def collect(begin, end, ptr, cam, weight, X, Z, K, x, q, r):
         q0 = q1 = q2 = p0 = p1 = p2 = 0.0
         for a in range(ptr[j], ptr[j + 1]):
             y0, y1, y2 = projection(x[cam[a]], X[j, 0], X[j, 1], X[j, 2], X[j, 3])
-            z0 = Z[a, 0, 0] * y0 + Z[a, 1, 0] * y1 + Z[a, 2, 0] * y2
-            z1 = Z[a, 0, 1] * y0 + Z[a, 1, 1] * y1 + Z[a, 2, 1] * y2
-            z2 = Z[a, 0, 2] * y0 + Z[a, 1, 2] * y1 + Z[a, 2, 2] * y2
+            z0 = Z[a, 0, 0] * y0 + Z[a, 0, 1] * y1 + Z[a, 0, 2] * y2
+            z1 = Z[a, 1, 0] * y0 + Z[a, 1, 1] * y1 + Z[a, 1, 2] * y2
+            z2 = Z[a, 2, 0] * y0 + Z[a, 2, 1] * y1 + Z[a, 2, 2] * y2
             q0, q1, q2 = q0 + z0, q1 + z1, q2 + z2
             if weighted:
                 w = weight[a]
@@ -52,7 +52,7 @@ def distribute(begin, end, tracks, S, weight, X, Z, q, r, x, own, product):
             f = symmetric(S[a], y0, y1, y2)
             r0, r1, r2 = r[j, 0] - v * q[j, 0], r[j, 1] - v * q[j, 1], r[j, 2] - v * q[j, 2]
             for e in range(3):
-                value = own * w * f[e] + Z[a, e, 0] * r0 + Z[a, e, 1] * r1 + Z[a, e, 2] * r2
+                value = own * w * f[e] + Z[a, 0, e] * r0 + Z[a, 1, e] * r1 + Z[a, 2, e] * r2
                 sums[e, 0] += value * x0
                 sums[e, 1] += value * x1
                 sums[e, 2] += value * x2

@@ -64,5 +64,5 @@ class ReducedSystem:
         """Homogeneous landmarks after the joint step, on unit spheres, and what their damping adds to the decrease."""
         t, c = self.tracks, self._condensed
         moved, gain = np.empty_like(c.X), np.empty(t.landmarks)
-        threads.run(kernels.back_substitute, t.ptr, t.ptr, t.cam, c.Z, c.M, c.u, c.shift, c.X, step, moved, gain)
+        threads.run(kernels.back_substitute, t.ptr, t.ptr, t.cam, c.columns, c.M, c.u, c.shift, c.X, step, moved, gain)
         return moved, float(gain.sum())

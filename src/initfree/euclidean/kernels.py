@@ -142,99 +142,71 @@ def accumulate(B, r, i, V, h):
             V[row, column] += B[i, 0, row] * B[i, 0, column] + B[i, 1, row] * B[i, 1, column]
 
 
-@kernel(inline="always")
-def eliminate(j, ptr, V, h, damping, Q, e, M, u, shift):
-    """The end of `condense` for landmark j: M, u and shift from V and h; B_i and r_i, in Q and e, become Q_i and e_i."""
-    shift[j] = damp(V, damping)
-    m = M[j]
-    whitening(V, m)
-    u0, u1, u2 = whitened(m, h[0], h[1], h[2])
-    u[j, 0], u[j, 1], u[j, 2] = u0, u1, u2
-    for a in range(ptr[j], ptr[j + 1]):
-        for row in range(2):
-            q0, q1, q2 = whitened(m, Q[a, row, 0], Q[a, row, 1], Q[a, row, 2])
-            Q[a, row, 0], Q[a, row, 1], Q[a, row, 2] = q0, q1, q2
-            e[a, row] -= q0 * u0 + q1 * u1 + q2 * u2
-
-
 @kernel()
-def condense(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, G, Q, e, M, u, shift):
+def condense(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, G, Y, C, e, M, u, shift):
     """Landmarks out of the normal equations: all that the reduced system needs of each observation and landmark.
 
-    With V_j = sum_i B_i'B_i + shift_j I, shift_j = λ trace/3, M_j'M_j = V_j^-1, G_i the moving columns of J_i,
-    Q_i = B_i M_j' and h_j = sum_i B_i'r_i, block (i, k) is G_i'(δ_ik I - Q_i Q_k')G_k and the gradient G_i'e_i,
-    e_i = r_i - Q_i u_j, u_j = M_j h_j. 1/2 |u|² = 1/2 h' V_j^-1 h is what the landmark alone gains at fixed cameras.
+    With V_j = sum_i B_i'B_i + shift_j I, shift_j = λ trace/3, M_j'M_j = V_j^-1, Q_i = B_i M_j', G_i the moving columns of
+    J_i and h_j = sum_i B_i'r_i, block (i, k) is G_i'(δ_ik I - Q_i Q_k')G_k and the gradient G_i'e_i, e_i = r_i - Q_i u_j,
+    u_j = M_j h_j. Left are Y_i = Q_i'G_i, G_i and C_i = I - Q_i Q_i' (00 01 11).
+    1/2 |u|² = 1/2 h' V_j^-1 h is what the landmark alone gains at fixed cameras.
     """
-    J = np.empty((1, 2, PARAMETERS))
+    skipping = False
+    for s in range(len(slots)):
+        skipping |= slots[s] != s
+    longest = 0
+    for j in range(begin, end):
+        longest = max(longest, ptr[j + 1] - ptr[j])
+    J = np.empty((longest, 2, PARAMETERS))
+    B = np.empty((longest, 2, 3))
+    r = np.empty((longest, 2))
     V = np.empty((3, 3))
     h = np.empty(3)
     for j in range(begin, end):
+        first = ptr[j]
         V[:, :] = 0.0
         h[:] = 0.0
-        for a in range(ptr[j], ptr[j + 1]):
-            root = np.sqrt(weight[a])
-            linearise(a, cam[a], j, cameras, xyz, image, root, 0, J, Q[a : a + 1], e[a : a + 1])
+        for i in range(ptr[j + 1] - first):
+            a = first + i
+            linearise(a, cam[a], j, cameras, xyz, image, np.sqrt(weight[a]), i, J, B, r)
+            accumulate(B, r, i, V, h)
+            if skipping:
+                for s in range(6, len(slots)):
+                    J[i, 0, s], J[i, 1, s] = J[i, 0, slots[s]], J[i, 1, slots[s]]
+        shift[j] = damp(V, damping)
+        m = M[j]
+        whitening(V, m)
+        u0, u1, u2 = whitened(m, h[0], h[1], h[2])
+        u[j, 0], u[j, 1], u[j, 2] = u0, u1, u2
+        for i in range(ptr[j + 1] - first):
+            a = first + i
+            p0, p1, p2 = whitened(m, B[i, 0, 0], B[i, 0, 1], B[i, 0, 2])
+            q0, q1, q2 = whitened(m, B[i, 1, 0], B[i, 1, 1], B[i, 1, 2])
+            e[a, 0] = r[i, 0] - (p0 * u0 + p1 * u1 + p2 * u2)
+            e[a, 1] = r[i, 1] - (q0 * u0 + q1 * u1 + q2 * u2)
+            C[a, 0] = 1.0 - (p0 * p0 + p1 * p1 + p2 * p2)
+            C[a, 1] = -(p0 * q0 + p1 * q1 + p2 * q2)
+            C[a, 2] = 1.0 - (q0 * q0 + q1 * q1 + q2 * q2)
             for s in range(len(slots)):
-                G[a, 0, s], G[a, 1, s] = J[0, 0, slots[s]], J[0, 1, slots[s]]
-            accumulate(Q, e, a, V, h)
-        eliminate(j, ptr, V, h, damping, Q, e, M, u, shift)
+                g0, g1 = J[i, 0, s], J[i, 1, s]
+                G[a, 0, s], G[a, 1, s] = g0, g1
+                Y[a, 0, s], Y[a, 1, s], Y[a, 2, s] = p0 * g0 + q0 * g1, p1 * g0 + q1 * g1, p2 * g0 + q2 * g1
 
 
 @kernel()
-def gather(begin, end, tracks, pairs, slots, G, Q, e, blocks, diagonal, gradient):
-    """Rows begin ... end of the reduced system: blocks (pairs, slots, slots), diag(J'J) of the cameras and the gradient.
-
-    Row by row as in `engine.blocks`: tracks is (ptr, cam, landmark, camera_ptr, by_camera), pairs (ptr, column).
-    """
-    width = len(slots)
-    ptr, cam, landmark, camera_ptr, by_camera = tracks
-    pair_ptr, column = pairs
-    place = np.empty(gradient.shape[0], dtype=np.int64)
-    for i in range(begin, end):
-        for n in range(pair_ptr[i], pair_ptr[i + 1]):
-            place[column[n]] = n
-            blocks[n] = 0.0
-        diagonal[i] = 0.0
-        gradient[i] = 0.0
-        for index in range(camera_ptr[i], camera_ptr[i + 1]):
-            a = by_camera[index]
-            e0, e1 = e[a, 0], e[a, 1]
-            for s in range(width):
-                gradient[i, s] += G[a, 0, s] * e0 + G[a, 1, s] * e1
-                diagonal[i, s] += G[a, 0, s] * G[a, 0, s] + G[a, 1, s] * G[a, 1, s]
-            for b in range(ptr[landmark[a]], a + 1):
-                # Tracks are sorted by camera, so rows belong to the later one, as in `pairs`.
-                c00 = -(Q[a, 0, 0] * Q[b, 0, 0] + Q[a, 0, 1] * Q[b, 0, 1] + Q[a, 0, 2] * Q[b, 0, 2])
-                c01 = -(Q[a, 0, 0] * Q[b, 1, 0] + Q[a, 0, 1] * Q[b, 1, 1] + Q[a, 0, 2] * Q[b, 1, 2])
-                c10 = -(Q[a, 1, 0] * Q[b, 0, 0] + Q[a, 1, 1] * Q[b, 0, 1] + Q[a, 1, 2] * Q[b, 0, 2])
-                c11 = -(Q[a, 1, 0] * Q[b, 1, 0] + Q[a, 1, 1] * Q[b, 1, 1] + Q[a, 1, 2] * Q[b, 1, 2])
-                if a == b:
-                    c00 += 1.0
-                    c11 += 1.0
-                n = place[cam[b]]
-                for s in range(width):
-                    f0 = G[a, 0, s] * c00 + G[a, 1, s] * c10
-                    f1 = G[a, 0, s] * c01 + G[a, 1, s] * c11
-                    for c in range(width):
-                        blocks[n, s, c] += f0 * G[b, 0, c] + f1 * G[b, 1, c]
-
-
-@kernel()
-def back_substitute(begin, end, ptr, cam, G, Q, M, u, shift, xyz, step, moved, gain):
-    """Landmarks after the joint step, from what `condense` left: X_j <- X_j - M_j'(u_j + sum_i Q_i'G_i step_i).
+def back_substitute(begin, end, ptr, cam, Y, M, u, shift, xyz, step, moved, gain):
+    """Landmarks after the joint step, from what `condense` left: X_j <- X_j - M_j'(u_j + sum_i Y_i step_i).
 
     gain_j = 1/2 shift_j |δ_j|² is the landmark's share of the damping in the predicted decrease.
     """
     for j in range(begin, end):
         u0, u1, u2 = u[j, 0], u[j, 1], u[j, 2]
         for a in range(ptr[j], ptr[j + 1]):
-            r0 = r1 = 0.0
+            k = cam[a]
             for s in range(step.shape[1]):
-                r0 += G[a, 0, s] * step[cam[a], s]
-                r1 += G[a, 1, s] * step[cam[a], s]
-            u0 += Q[a, 0, 0] * r0 + Q[a, 1, 0] * r1
-            u1 += Q[a, 0, 1] * r0 + Q[a, 1, 1] * r1
-            u2 += Q[a, 0, 2] * r0 + Q[a, 1, 2] * r1
+                u0 += Y[a, 0, s] * step[k, s]
+                u1 += Y[a, 1, s] * step[k, s]
+                u2 += Y[a, 2, s] * step[k, s]
         d0, d1, d2 = unwhitened(M[j], u0, u1, u2)
         moved[j, 0], moved[j, 1], moved[j, 2] = xyz[j, 0] - d0, xyz[j, 1] - d1, xyz[j, 2] - d2
         gain[j] = 0.5 * shift[j] * (d0 * d0 + d1 * d1 + d2 * d2)

@@ -8,30 +8,63 @@ Poses move as in `euclidean.kernels`, x <- exp([ω]×) x + τ, so that with x in
 
 import numpy as np
 
-from initfree.engine.kernels import kernel
-from initfree.euclidean.kernels import accumulate, eliminate
+from initfree.engine.kernels import damp, kernel, whitened, whitening
+from initfree.euclidean.kernels import accumulate
+
+
+@kernel(inline="always")
+def _pose(a, k, R, x, A, root, i, J, B):
+    """dr/d(ω, τ) J[i] (2x6) and dr/dX B[i] (2x3) of observation a in camera k, times `root`."""
+    x0, x1, x2 = x[a, 0], x[a, 1], x[a, 2]
+    for row in range(2):
+        j0, j1, j2 = root * A[a, row, 0], root * A[a, row, 1], root * A[a, row, 2]
+        J[i, row, 0], J[i, row, 1], J[i, row, 2] = x1 * j2 - x2 * j1, x2 * j0 - x0 * j2, x0 * j1 - x1 * j0
+        J[i, row, 3], J[i, row, 4], J[i, row, 5] = j0, j1, j2
+        for e in range(3):
+            B[i, row, e] = j0 * R[k, 0, e] + j1 * R[k, 1, e] + j2 * R[k, 2, e]
 
 
 @kernel()
-def condense(begin, end, ptr, cam, R, x, residual, A, T, weight, damping, G, Q, e, M, u, shift):
-    """As `euclidean.kernels.condense`, with G_a = [dr/dω, dr/dτ, T_a]."""
+def condense(begin, end, ptr, cam, R, x, residual, A, T, weight, damping, G, Y, C, e, M, u, shift):
+    """Landmarks out of the normal equations, as in `euclidean.kernels.condense`: a camera's numbers are its pose, then those
+    of its lens."""
+    longest = 0
+    for j in range(begin, end):
+        longest = max(longest, ptr[j + 1] - ptr[j])
+    J = np.empty((longest, 2, 6))
+    B = np.empty((longest, 2, 3))
+    r = np.empty((longest, 2))
     V = np.empty((3, 3))
     h = np.empty(3)
     for j in range(begin, end):
+        first = ptr[j]
         V[:, :] = 0.0
         h[:] = 0.0
-        for a in range(ptr[j], ptr[j + 1]):
-            k = cam[a]
+        for i in range(ptr[j + 1] - first):
+            a = first + i
             root = np.sqrt(weight[a])
-            x0, x1, x2 = x[a, 0], x[a, 1], x[a, 2]
-            for row in range(2):
-                j0, j1, j2 = root * A[a, row, 0], root * A[a, row, 1], root * A[a, row, 2]
-                G[a, row, 0], G[a, row, 1], G[a, row, 2] = x1 * j2 - x2 * j1, x2 * j0 - x0 * j2, x0 * j1 - x1 * j0
-                G[a, row, 3], G[a, row, 4], G[a, row, 5] = j0, j1, j2
-                for s in range(T.shape[2]):
-                    G[a, row, 6 + s] = root * T[a, row, s]
-                for c in range(3):
-                    Q[a, row, c] = j0 * R[k, 0, c] + j1 * R[k, 1, c] + j2 * R[k, 2, c]
-                e[a, row] = root * residual[a, row]
-            accumulate(Q, e, a, V, h)
-        eliminate(j, ptr, V, h, damping, Q, e, M, u, shift)
+            _pose(a, cam[a], R, x, A, root, i, J, B)
+            r[i, 0], r[i, 1] = root * residual[a, 0], root * residual[a, 1]
+            accumulate(B, r, i, V, h)
+        shift[j] = damp(V, damping)
+        m = M[j]
+        whitening(V, m)
+        u0, u1, u2 = whitened(m, h[0], h[1], h[2])
+        u[j, 0], u[j, 1], u[j, 2] = u0, u1, u2
+        for i in range(ptr[j + 1] - first):
+            a = first + i
+            root = np.sqrt(weight[a])
+            p0, p1, p2 = whitened(m, B[i, 0, 0], B[i, 0, 1], B[i, 0, 2])
+            q0, q1, q2 = whitened(m, B[i, 1, 0], B[i, 1, 1], B[i, 1, 2])
+            e[a, 0] = r[i, 0] - (p0 * u0 + p1 * u1 + p2 * u2)
+            e[a, 1] = r[i, 1] - (q0 * u0 + q1 * u1 + q2 * u2)
+            C[a, 0] = 1.0 - (p0 * p0 + p1 * p1 + p2 * p2)
+            C[a, 1] = -(p0 * q0 + p1 * q1 + p2 * q2)
+            C[a, 2] = 1.0 - (q0 * q0 + q1 * q1 + q2 * q2)
+            for s in range(6):
+                G[a, 0, s], G[a, 1, s] = J[i, 0, s], J[i, 1, s]
+            for s in range(T.shape[2]):
+                G[a, 0, 6 + s], G[a, 1, 6 + s] = root * T[a, 0, s], root * T[a, 1, s]
+            for s in range(G.shape[2]):
+                g0, g1 = G[a, 0, s], G[a, 1, s]
+                Y[a, 0, s], Y[a, 1, s], Y[a, 2, s] = p0 * g0 + q0 * g1, p1 * g0 + q1 * g1, p2 * g0 + q2 * g1

@@ -1,11 +1,15 @@
 """The reduced system of metric cameras: buffers allocated once, assembled many times."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from initfree.engine import threads
-from initfree.engine.camera_pairs import CameraPairs, row_work
-from initfree.euclidean import kernels, lens_kernels
-from initfree.tracks import Array, Index, Tracks
+from initfree.engine.camera_pairs import CameraPairs
+from initfree.engine.shared_observations import IN_CACHE, shared_observations
+from initfree.engine.simd import rows_of, vectors
+from initfree.euclidean import blocks, kernels, lens_kernels
+from initfree.tracks import Array, Tracks
 
 Cameras = tuple[Array, Array, Array, Array]
 """R (cameras, 3, 3), t (cameras, 3), focal (cameras,), radial (cameras, 2)"""
@@ -21,46 +25,46 @@ def squared_residuals(tracks: Tracks, cameras: Cameras, xyz: Array, image: Image
 
 
 class CondensedSystem:
-    """H δ = -g over the moving numbers of every camera, landmarks eliminated, in blocks of camera pairs; from what a kernel
-    has left of each observation and landmark (`kernels.condense`)."""
+    """H δ = -g over the moving numbers of every camera, landmarks eliminated, in blocks of camera pairs."""
 
     def __init__(self, tracks: Tracks, width: int) -> None:
         """`width`: numbers of a camera that move."""
-        self._tracks = tracks
+        self._tracks, self._width = tracks, width
         self.pairs = CameraPairs.covisible(tracks)
-        self._work = row_work(tracks)
+        self._shared = shared_observations(tracks)
         n, landmarks = tracks.observations, tracks.landmarks
-        self._G, self._Q, self._e = np.empty((n, 2, width)), np.empty((n, 2, 3)), np.empty((n, 2))
+        self._G, self._Y = vectors(n, 2 * width), vectors(n, 3 * width)
+        self._C, self._e = np.empty((n, 3)), np.empty((n, 2))
         self._M, self._u, self._shift = np.empty((landmarks, 3, 3)), np.empty((landmarks, 3)), np.empty(landmarks)
         self.blocks = np.empty((len(self.pairs), width, width))
-        """(pairs, slots, slots)"""
+        """(pairs, width, width)"""
         self.diagonal = np.empty((tracks.cameras, width))
-        """diag(J'J), before the landmarks are eliminated, (cameras, slots)"""
+        """diag(J'J), before the landmarks are eliminated, (cameras, width)"""
         self.gradient = np.empty((tracks.cameras, width))
-        """(cameras, slots)"""
+        """(cameras, width)"""
 
-    @property
-    def _condensed(self) -> tuple[Array, ...]:
-        return self._G, self._Q, self._e, self._M, self._u, self._shift
-
-    def _gather(self, slots: tuple[int, ...] | Index) -> None:
-        """Blocks, diagonal and gradient. A tuple's length is known to the compiler, that of an array is not."""
-        t = self._tracks
-        layout, pairs = (t.ptr, t.cam, t.landmark, t.camera_ptr, t.by_camera), (self.pairs.ptr, self.pairs.column)
-        system = self.blocks, self.diagonal, self.gradient
-        threads.run(kernels.gather, self._work, layout, pairs, slots, self._G, self._Q, self._e, *system)
+    def _assemble(self, condense: Callable[..., None], *model: object) -> None:
+        """Blocks, diagonal and gradient from what `condense` leaves of the model."""
+        t, width, lanes = self._tracks, self._width, blocks.lanes_for(self._width)
+        observed = rows_of(self._G, 2, width), rows_of(self._Y, 3, width), self._C, self._e
+        threads.run(condense, t.ptr, t.ptr, t.cam, *model, *observed, self._M, self._u, self._shift)
+        threads.run(blocks.couple, self._shared.work, self._shared.arrays, lanes, width, self._Y, self.blocks)
+        layout, ranges = (t.camera_ptr, t.by_camera), 1 + t.observations // IN_CACHE
+        flat = self._G, self._C.reshape(-1), self._e.reshape(-1)
+        system = self.pairs.diagonal, self.blocks, self.diagonal, self.gradient
+        threads.run(blocks.own, t.camera_ptr, layout, ranges, lanes, width, *flat, *system)
 
     def back_substitute(self, step: Array, xyz: Array) -> tuple[Array, float]:
-        """Landmarks after the joint step (cameras, slots), and their share of the decrease that the quadratic predicts."""
+        """Landmarks after the joint step (cameras, width), and their share of the decrease that the quadratic predicts."""
         t = self._tracks
         moved, damped = np.empty_like(xyz), np.empty(t.landmarks)
-        landmark = self._M, self._u, self._shift
-        threads.run(kernels.back_substitute, t.ptr, t.ptr, t.cam, self._G, self._Q, *landmark, xyz, step, moved, damped)
+        left = rows_of(self._Y, 3, self._width), self._M, self._u, self._shift
+        threads.run(kernels.back_substitute, t.ptr, t.ptr, t.cam, *left, xyz, step, moved, damped)
         return moved, 0.5 * float(np.vdot(self._u, self._u)) + float(damped.sum())
 
 
 class MetricSystem(CondensedSystem):
-    """Of cameras with a focal length and two radial coefficients."""
+    """Of cameras with a focal length, k1 and k2."""
 
     def __init__(self, tracks: Tracks, slots: tuple[int, ...]) -> None:
         """`slots`: which of a camera's numbers move (`kernels.PARAMETERS`)."""
@@ -68,10 +72,8 @@ class MetricSystem(CondensedSystem):
         self._slots = slots
 
     def assemble(self, cameras: Cameras, xyz: Array, image: Image, weight: Array, damping: float = 0.0) -> None:
-        """Blocks, diagonal and gradient with weighted residuals and damped landmarks."""
-        t, model = self._tracks, (self._slots, cameras, xyz, image, weight, damping)
-        threads.run(kernels.condense, t.ptr, t.ptr, t.cam, *model, *self._condensed)
-        self._gather(self._slots)
+        """With weighted residuals and damped landmarks."""
+        self._assemble(kernels.condense, self._slots, cameras, xyz, image, weight, damping)
 
 
 class LensSystem(CondensedSystem):
@@ -80,10 +82,7 @@ class LensSystem(CondensedSystem):
     def __init__(self, tracks: Tracks, numbers: int) -> None:
         """`numbers`: most that a lens has."""
         super().__init__(tracks, 6 + numbers)
-        self._slots = np.arange(6 + numbers)
 
     def assemble(self, R: Array, linear: tuple[Array, Array, Array, Array], weight: Array, damping: float = 0.0) -> None:
         """`linear`: x (observations, 3) in the camera's frame, residuals, dr/dx and dr/dθ (observations, 2, numbers)."""
-        t = self._tracks
-        threads.run(lens_kernels.condense, t.ptr, t.ptr, t.cam, R, *linear, weight, damping, *self._condensed)
-        self._gather(self._slots)
+        self._assemble(lens_kernels.condense, R, *linear, weight, damping)

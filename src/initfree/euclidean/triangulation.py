@@ -18,6 +18,8 @@ _LAST_STEPS = 20
 _TOLERANCE = 1e-10
 _PARALLEL = 1e-14
 """Damping of the point closest to rays, so that parallel ones have a far point and not a division by zero."""
+_FITS = np.log(2.0)
+"""2/c² times the cost up to which the current position is the only start: that of one observation at the loss's scale c"""
 _FAR = (20.0, 1000.0)
 """Far starts, in units of the widest baseline of the track."""
 
@@ -51,7 +53,8 @@ def triangulate(
 
     Starts: the current position `xyz`; the point closest to all rays; the points closest to two rays (each ray with the
     one at the widest angle to it; all pairs in short tracks), which one wrong match cannot all spoil; two far points on
-    the mean ray. The three of lowest cost, and the current position, are refined by damped Gauss-Newton steps.
+    the mean ray. The three of lowest cost, and the current position, are refined by damped Gauss-Newton steps. Where the
+    current position fits, it is the only start: no other has a basin of its own that is lower.
     An observation behind its camera has the worst error there is, so positive depths win where they can; without
     `cheirality` it projects like any other.
     """
@@ -196,9 +199,15 @@ def _triangulate(begin, end, ptr, cam, cameras, image, weight, scale, rays, cent
             continue
         for e in range(3):
             starts[0, e] = xyz[j, e]
-        _closest(rays, centres, cam, start, stop - 1, 1, weight, V, M, h, starts, 1)
-        _far_points(start, stop, cam, rays, centres, weight, h, starts)
-        found = 4 + _pairs(start, stop, cam, rays, centres, weight, count, V, M, h, starts)
+        found = 1
+        fits = False
+        if np.isfinite(starts[0, 0] + starts[0, 1] + starts[0, 2]):
+            cost, behind = _cost(start, stop, cam, cameras, image, weight, scale, starts, 0)
+            fits = behind == 0 and cost <= 0.5 * scale * scale * _FITS
+        if not fits:
+            _closest(rays, centres, cam, start, stop - 1, 1, weight, V, M, h, starts, 1)
+            _far_points(start, stop, cam, rays, centres, weight, h, starts)
+            found = 4 + _pairs(start, stop, cam, rays, centres, weight, count, V, M, h, starts)
         for n in range(found):
             costs[n], _ = _cost(start, stop, cam, cameras, image, weight, scale, starts, n)
             if not np.isfinite(starts[n, 0] + starts[n, 1] + starts[n, 2]):

@@ -1,8 +1,10 @@
 """The upgrade with known focal lengths, and the search for one where they are unknown."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from initfree.tracks import Array
+from initfree.tracks import Array, Tracks
 from initfree.upgrade.dual_quadric import (
     W00,
     W01,
@@ -23,6 +25,8 @@ _L1_ROUNDS = 12
 _CAUCHY_ROUNDS = 6
 _REFINED = 3
 """local minima of the search that are refined, one focal length a camera"""
+_SEEN = 50
+"""landmarks of a camera, about, that the search looks at"""
 _FOCALS = np.geomspace(0.3, 6.0, 60)
 """searched where unknown, in units of the largest observation: fields of view from 147 to 19 degrees"""
 
@@ -41,11 +45,26 @@ def calibrated(scene: Projective) -> Upgraded:
 def _best_focals(scene: Projective) -> list[float]:
     """Focal lengths in order of how metric the cameras become; neighbours of a better one are left out."""
     misfits = []
+    scene = _thinned(scene)
     for f in _FOCALS:
         quadric = calibrated_quadric(scene.P / np.array([f, f, 1.0])[:, None])
         misfits.append(_misfit(metric_from_quadric(scene, quadric.Q, np.full(len(scene.P), f))))
     minima = [k for k in range(len(misfits)) if misfits[k] == min(misfits[max(k - 3, 0) : k + 4])]
     return [float(_FOCALS[k]) for k in sorted(minima, key=lambda k: misfits[k])[:_REFINED]]
+
+
+def _thinned(scene: Projective) -> Projective:
+    """Some landmarks of every camera: enough to tell on which side of the cameras they lie."""
+    t = scene.tracks
+    if t.observations <= _SEEN * t.cameras:
+        return scene
+    chosen = np.zeros(t.landmarks, dtype=bool)
+    for k in range(t.cameras):
+        seen = t.seen_by(k)
+        chosen[t.landmark[seen[:: max(1, len(seen) // _SEEN)]]] = True
+    length = np.diff(t.ptr)[chosen]
+    tracks = Tracks(t.cam[chosen[t.landmark]], np.concatenate([[0], np.cumsum(length)]), t.cameras)
+    return replace(scene, tracks=tracks, X=scene.X[chosen])
 
 
 def _refined_from(scene: Projective, f: float) -> Upgraded:

@@ -96,9 +96,8 @@ def metric_from_frame(
 
 def _median_seen(tracks: Tracks, xyz: Array) -> Array:
     """Per camera, the median of each coordinate over the landmarks that it sees; (cameras, 3)."""
-    order = np.argsort(tracks.cam, kind="stable")
-    starts = np.cumsum(np.bincount(tracks.cam, minlength=tracks.cameras))[:-1]
-    return np.array([np.median(seen, axis=0) for seen in np.split(xyz[tracks.landmark[order]], starts)])
+    seen = np.split(xyz[tracks.landmark[tracks.by_camera]], tracks.camera_ptr[1:-1])
+    return np.array([np.median(points, axis=0) for points in seen])
 
 
 def quadric_residuals(omega: Array, K: Array) -> Array:

@@ -1,0 +1,133 @@
+"""Vectors of a fixed number of doubles inside kernels: what stays in registers while a sum goes through memory.
+
+LLVM does not find them by itself in sums over short rows: it unrolls the row and stays scalar. A vector of 12 is three
+registers of 4 where the machine has these, whatever it has elsewhere. Flat arrays, offsets in numbers; nothing is checked.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic, models, register_model
+
+from initfree.tracks import Array
+
+
+class Vector(types.Type):
+    """So many doubles."""
+
+    def __init__(self, lanes: int) -> None:
+        self.lanes = lanes
+        super().__init__(name=f"Vector({lanes})")
+
+
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Vector) -> None:
+        super().__init__(manager, kind, ir.VectorType(ir.DoubleType(), kind.lanes))
+
+
+LANES_4 = (0,) * 4
+"""tuples say by their length, which the compiler knows, how long a vector is"""
+
+_LONGEST = 32
+"""lanes of a vector"""
+
+
+def vectors(count: int, size: int) -> Array:
+    """A flat array of `count` times `size` numbers, with room behind it: a vector may read over its end."""
+    return np.zeros(count * size + _LONGEST)
+
+
+def rows_of(flat: Array, *shape: int) -> Array:
+    """The numbers of `vectors` in their shape, (count, *shape)."""
+    size = math.prod(shape)
+    count = max(len(flat) - _LONGEST, 0) // size
+    return flat[: count * size].reshape(count, *shape)
+
+
+def _address(context, builder, kind, array, offset, lanes):
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [offset]), ir.VectorType(ir.DoubleType(), lanes).as_pointer())
+
+
+@intrinsic
+def _zeros(_typing, like: Any) -> Any:
+    def generate(_context, _builder, signature, _arguments):
+        return ir.Constant(ir.VectorType(ir.DoubleType(), signature.return_type.lanes), None)
+
+    return Vector(len(like))(like), generate
+
+
+@intrinsic
+def _load(_typing, array: Any, offset: Any, like: Any) -> Any:
+    def generate(context, builder, signature, arguments):
+        lanes = signature.return_type.lanes
+        value = builder.load(_address(context, builder, signature.args[0], arguments[0], arguments[1], lanes))
+        value.align = 8
+        return value
+
+    return Vector(len(like))(array, types.intp, like), generate
+
+
+@intrinsic
+def _number(_typing, array: Any, offset: Any) -> Any:
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        return builder.load(builder.gep(data, [arguments[1]]))
+
+    return array.dtype(array, types.intp), generate
+
+
+@intrinsic
+def _add_product(_typing, total: Any, vector: Any, factor: Any) -> Any:
+    def generate(_context, builder, signature, arguments):
+        kind = ir.VectorType(ir.DoubleType(), signature.return_type.lanes)
+        unset, first = ir.Constant(kind, ir.Undefined), ir.Constant(ir.IntType(32), 0)
+        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), None)
+        spread = builder.shuffle_vector(builder.insert_element(unset, arguments[2], first), unset, everywhere)
+        product = builder.fmul(arguments[1], spread, flags=("contract",))
+        return builder.fadd(arguments[0], product, flags=("contract",))
+
+    return total(total, vector, types.float64), generate
+
+
+@intrinsic
+def _add_squares(_typing, total: Any, first: Any, second: Any) -> Any:
+    def generate(_context, builder, _signature, arguments):
+        total, *vectors = arguments
+        for vector in vectors:
+            square = builder.fmul(vector, vector, flags=("contract",))
+            total = builder.fadd(total, square, flags=("contract",))
+        return total
+
+    return total(total, first, second), generate
+
+
+@intrinsic
+def _add_to(_typing, array: Any, offset: Any, vector: Any) -> Any:
+    def generate(context, builder, signature, arguments):
+        lanes = signature.args[2].lanes
+        place = _address(context, builder, signature.args[0], arguments[0], arguments[1], lanes)
+        before = builder.load(place)
+        before.align = 8
+        builder.store(builder.fadd(before, arguments[2]), place).align = 8
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, vector), generate
+
+
+zeros: Any = _zeros
+"""zeros(lanes)"""
+load: Any = _load
+"""load(array, offset, lanes)"""
+number: Any = _number
+"""number(array, offset): array[offset], which may not count from the end"""
+add_product: Any = _add_product
+"""add_product(total, vector, number): total + vector * number"""
+add_squares: Any = _add_squares
+"""add_squares(total, one, other): total + one² + other², number by number"""
+add_to: Any = _add_to
+"""add_to(array, offset, vector): array[offset:] += vector"""

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from synthetic import random_tracks, ring
 
 from initfree.engine import factorisation as choice
@@ -176,7 +177,7 @@ def test_dissection_takes_every_camera_once_and_no_pair_crosses_its_parts(name: 
         seen.append(part.vertices)
         return np.concatenate([part.vertices, *inside])
 
-    graph = shared.astype(np.float64)
+    graph = csr_array(shared.astype(np.float64))
     graph.setdiag(0.0)
     graph.eliminate_zeros()
     visit(dissect(graph))

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+from keypoint_files import write_deeplabcut, write_idiap, write_openpose, write_sleap
 from models import to_bal, to_reconstruction
 from synthetic import ring
 from test_database import write as write_database
@@ -80,6 +81,10 @@ def inputs(directory: Path) -> dict[str, Path]:
     for suffix, pack in ((".txt", bytes), (".gz", gzip.compress), (".bz2", bz2.compress)):
         found[f"bal{suffix}"] = place = directory / f"bal{suffix}"
         place.write_bytes(pack(bal))
+    found["deeplabcut"] = write_deeplabcut(directory / "deeplabcut")
+    found["sleap"] = write_sleap(directory / "sleap")
+    found["openpose"] = write_openpose(directory / "openpose")
+    found["idiap.txt"] = write_idiap(directory / "idiap" / "ba_problem.txt")
     return found
 
 
@@ -88,9 +93,9 @@ def write_mutated(source: Path, target: Path, rng: random.Random) -> None:
     if source.is_file():
         target.write_bytes(mutate(source.read_bytes(), rng))
         return
-    target.mkdir()
-    files = sorted(source.iterdir())
+    files = sorted(file for file in source.rglob("*") if file.is_file())
     chosen = rng.choice(files)
     for file in files:
-        data = file.read_bytes()
-        (target / file.name).write_bytes(mutate(data, rng) if file == chosen else data)
+        data, place = file.read_bytes(), target / file.relative_to(source)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(mutate(data, rng) if file == chosen else data)

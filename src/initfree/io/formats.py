@@ -5,7 +5,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from initfree.errors import InputError
-from initfree.io import bal, bundler, caliscope, colmap, database, multicamselfcal, nvm, opensfm, table
+from initfree.io import (
+    bal,
+    bundler,
+    caliscope,
+    colmap,
+    database,
+    deeplabcut,
+    idiap,
+    multicamselfcal,
+    nvm,
+    openpose,
+    opensfm,
+    sleap,
+    table,
+)
 from initfree.observations import Intrinsics, Observations
 from initfree.reconstruction import Reconstruction
 
@@ -103,6 +117,34 @@ FORMATS = (
         caliscope.is_caliscope,
         lambda path, asked: caliscope.read_observations(path, asked.intrinsics),
         caliscope.reconstruction_of,
+    ),
+    Format(
+        "DeepLabCut",
+        "a directory with one CSV of DeepLabCut for each camera",
+        "initfree solve dlc-tables --output out",
+        deeplabcut.is_deeplabcut,
+        lambda path, asked: deeplabcut.read_observations(path, asked.intrinsics),
+    ),
+    Format(
+        "SLEAP",
+        "a directory with one NAME.analysis.h5 for each camera (needs h5py)",
+        "initfree solve sleap-analyses --output out",
+        sleap.is_sleap,
+        lambda path, asked: sleap.read_observations(path, asked.intrinsics),
+    ),
+    Format(
+        "OpenPose",
+        "a directory with one for each camera, of NAME_FRAME_keypoints.json",
+        "initfree solve openpose-output --output out",
+        openpose.is_openpose,
+        lambda path, asked: openpose.read_observations(path, asked.intrinsics),
+    ),
+    Format(
+        "Idiap",
+        "ba_problem.txt of the multi-camera calibration suite: clicked points of fixed cameras",
+        "initfree solve ba_problem.txt --output out",
+        idiap.is_idiap,
+        lambda path, asked: idiap.read_observations(path, asked.intrinsics),
     ),
     Format(
         "table",

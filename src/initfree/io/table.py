@@ -10,11 +10,10 @@ import numpy as np
 
 from initfree.errors import InputError
 from initfree.io.columns import combined, find, labels, moments_of, numbers, optional, read_columns
+from initfree.io.keypoints import MIN_CONFIDENCE
 from initfree.io.rows import observations_of_array, unknown_camera
 from initfree.observations import Intrinsics, Observations
 
-MIN_CONFIDENCE = 0.5
-"""detections that are believed less are not used"""
 _KNOWN = {
     "camera": ("camera", "cam", "cam_id", "image", "view"),
     "frame": ("frame", "sync_index", "time"),

@@ -1,0 +1,67 @@
+"""Keypoints of pose estimators: one file or folder a camera, whose frames are those of the others.
+
+Every reader of them ends here: an image is a camera, a landmark a point in a frame. Intrinsics are unknown; the images'
+sizes too, and what the detections of all cameras span stands for them.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from initfree.errors import InputError
+from initfree.io.columns import combined, labels, moments_of
+from initfree.io.rows import observations_of_array, unknown_camera
+from initfree.observations import Intrinsics, Observations
+
+MIN_CONFIDENCE = 0.5
+"""detections that are believed less are not used"""
+MOST_PIXELS = 1e5
+"""width of an image that is none"""
+
+Detection = tuple[int, str, float, float, float]
+"""frame, point, x, y, confidence"""
+
+
+def observations_of_keypoints(
+    path: Path, cameras: Mapping[str, Iterable[Detection]], intrinsics: Intrinsics | None
+) -> Observations:
+    """Those without coordinates, or of little confidence, were not seen."""
+    if intrinsics not in (None, "unknown"):
+        raise InputError(f"{path} has keypoints and no intrinsics; expected --intrinsics unknown, not {intrinsics}")
+    names, image, frames, points, xy = list(cameras), [], [], [], []
+    for k, (name, detections) in enumerate(cameras.items()):
+        for frame, point, x, y, confidence in detections:
+            if np.isnan(confidence) or np.isnan(x) or np.isnan(y) or confidence < MIN_CONFIDENCE:
+                continue
+            # Networks end with a score that may be a hair above one; one far above is none.
+            if not confidence <= 1.01:
+                raise InputError(
+                    f"{path}: camera {name!r} has {point!r} of frame {frame} with confidence {confidence:g}; expected 0 to 1"
+                )
+            if not max(abs(x), abs(y)) < MOST_PIXELS:
+                raise InputError(
+                    f"{path}: camera {name!r} has {point!r} of frame {frame} at [{x:g}, {y:g}]; expected pixels of an image"
+                )
+            image.append(k)
+            frames.append(frame)
+            points.append(point)
+            xy.append((x, y))
+    if not xy:
+        raise InputError(f"{path} has no detection of confidence {MIN_CONFIDENCE:g} or more in {len(names)} cameras")
+    landmark = combined(labels(frames)[1], labels(points)[1])
+    moments = moments_of(landmark, frames, points)
+    pixels = np.array(xy, dtype=np.float64)
+    width, height = 1.0 + np.ceil(np.abs(pixels).max(axis=0))
+    models = [unknown_camera(width, height) for _ in names]
+    rows = np.array(image, dtype=np.int64), landmark, pixels
+    return observations_of_array(str(path), names, models, *rows, "unknown", moments)
+
+
+def named_apart(path: Path, files: list[Path], names: list[str]) -> dict[str, Path]:
+    """Files by the names of their cameras, which must differ."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        both = [file.name for file, name in zip(files, names, strict=True) if name == twice]
+        raise InputError(f"{path}: {both[0]} and {both[1]} are both of camera {twice!r}; expected one file a camera")
+    return dict(zip(names, files, strict=True))

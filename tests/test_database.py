@@ -15,10 +15,8 @@ from scipy.spatial.transform import Rotation
 from synthetic import ring
 
 import initfree
-from initfree.auto.all_matches import adjusted_on_all_matches
+from initfree.auto.all_matches import on_all_matches
 from initfree.auto.search import Search
-from initfree.euclidean import AdjustConfig, adjust
-from initfree.euclidean.triangulation import triangulate
 from initfree.io import database
 from initfree.io.load import load_observations
 from initfree.observations import Observations
@@ -393,7 +391,6 @@ def test_without_verified_matches_or_intrinsics_there_is_nothing_to_make_again(n
     )
     unknown = replace(problem, observations=replace(problem.observations, intrinsics="unknown"))
     assert tracks_of_agreeing_matches(unknown, truth, 4.0) is None
-    assert adjusted_on_all_matches(unknown, truth) is None
 
 
 def test_sampson_is_the_distance_to_a_match_that_fits():
@@ -415,22 +412,29 @@ def test_a_solve_ends_with_all_matches(noisy):
     result = initfree.solve(noisy[0])
     assert result.accepted
     assert result.stages[-1].name == "all matches"
-    again = adjusted_on_all_matches(result.problem, result.reconstruction)
+    again = on_all_matches(result, noisy[0])
+    assert again.accepted
     # It is an optimum: from there nothing moves.
-    assert np.abs(again.R - result.reconstruction.R).max() < 1e-4
+    assert np.abs(again.reconstruction.R - result.reconstruction.R).max() < 1e-4
 
 
-def test_two_observations_say_more_about_cameras_than_none(noisy):
+def test_all_matches_bring_cameras_closer_to_the_truth(noisy):
     problem, truth = noisy
-    long, _ = adjust(
-        problem.tracks, problem.m, problem.unit,
-        replace(truth, xyz=triangulate(problem.tracks, problem.m, problem.unit, *truth.cameras)[0]),
-        AdjustConfig(scales=(4.0,)),
-    )  # fmt: skip
-    both = adjusted_on_all_matches(problem, long)
-    before, after = (initfree.evaluate(replace(one, ids=np.empty(0), xyz=np.empty((0, 3))), truth) for one in (long, both))
+    bare = replace(problem, observations=replace(problem.observations, pairs=None))
+    before, after = (initfree.evaluate(initfree.solve(one).reconstruction, truth) for one in (bare, problem))
     assert after.rotation_auc5 > before.rotation_auc5
     assert after.translation_auc5 > before.translation_auc5
+
+
+@pytest.mark.parametrize("factor", [1.1, 1.4])
+def test_a_focal_length_that_is_off_ends_where_the_right_one_does(tmp_path, factor):
+    scene = ring(cameras=10, landmarks=900, keep=0.6, min_observations=2, noise=0.3, seed=3)
+    path = write(tmp_path / "off.db", scene, prior=factor < 1.2)
+    sql(path, ("UPDATE cameras SET params = ?", (np.array([factor * FOCAL, 320.0, 240.0]).tobytes(),)))
+    result = initfree.solve(initfree.load(path))
+    assert result.accepted
+    assert np.allclose(result.focal_pixels, FOCAL, rtol=0.003)
+    assert any(f"focal length {result.focal_pixels[0]:.1f} px" in one for one in result.notes)
 
 
 def test_focal_lengths_are_guessed_from_the_fundamental_matrices_that_are_there(tmp_path, scene, monkeypatch):

@@ -5,17 +5,26 @@ and with a narrow loss, they are a third more equations. On South Building's dat
 mapper, which uses them too.
 """
 
-from dataclasses import replace
+import time
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from initfree.auto.calibration import carried
+from initfree.auto.intrinsics import QUICK, note, other_notes
+from initfree.certificate import certify, judge
 from initfree.engine.losses import scale_from_median
 from initfree.euclidean import AdjustConfig, adjust, residuals
+from initfree.euclidean.intrinsics import View, refine
+from initfree.euclidean.lenses import Lenses
 from initfree.euclidean.residuals import INLIER_PIXELS
 from initfree.euclidean.triangulation import triangulate
 from initfree.io.points import widest_angles
 from initfree.problem import MIN_CAMERA_OBSERVATIONS, Problem
+from initfree.recalibration import keypoints_of, with_cameras
 from initfree.reconstruction import Reconstruction
+from initfree.result import Result, StageReport
+from initfree.tracks import Array, Index
 from initfree.two_view.agreeing_matches import tracks_of_agreeing_matches
 
 LEAST_ANGLE = 1.5
@@ -25,11 +34,79 @@ NARROWEST = 1.0
 _TOLERANCE = 1e-6
 
 
-def adjusted_on_all_matches(problem: Problem, reconstruction: Reconstruction) -> Reconstruction | None:
-    """The reconstruction with its cameras adjusted on all matches that agree, and its landmarks triangulated by them.
+def on_all_matches(result: Result, given: Problem) -> Result:
+    """An accepted result with its cameras adjusted on all verified matches that agree, its landmarks triangulated by them,
+    and the verdict on that; as it is where the input has no verified matches, or they do not hold the images together.
 
-    Intrinsics stay. None where there are no verified matches, or they do not hold the images together.
+    Intrinsics that are not those of the problem `given` move too: the tracks before were chosen by what fitted wrong ones.
     """
+    began = time.perf_counter()
+    # Matches that agree with wrong cameras would only hide that they are wrong.
+    found = _matched(result.problem, result.reconstruction) if result.certificate.accepted else None
+    if found is None:
+        return result
+    problem, left, notes = result.problem, np.arange(result.problem.tracks.landmarks), result.notes
+    if _refined(problem, given):
+        refined = _with_refined_cameras(problem, found)
+        if refined is not None:
+            problem, left, found = refined
+            notes = _with_note(problem, given, notes)
+    adjusted = _adjusted(problem, result.reconstruction.subset(slice(None), left), found)
+    part = replace(result.subset(problem, slice(None), left, adjusted), notes=notes)
+    evidence = carried(certify(problem, adjusted, result.certificate.evidence.baselines).evidence, result)
+    report = StageReport("all matches", time.perf_counter() - began)
+    return replace(part, certificate=judge(evidence), stages=(*result.stages, report))
+
+
+def _refined(problem: Problem, given: Problem) -> bool:
+    """Whether a camera is another than it was given as."""
+    if not given.calibrated:
+        return True
+    cameras, before = problem.observations.cameras, given.observations.cameras
+    return any(
+        list(cameras[k].params) != list(before[k].params) for k in {int(k) for k in problem.camera_ids} & before.keys()
+    )
+
+
+def _with_note(problem: Problem, given: Problem, notes: tuple[str, ...]) -> tuple[str, ...]:
+    """The notes with what the cameras are now."""
+    if given.observations.intrinsics != "unknown":
+        return *other_notes(notes), note(problem, "refined", given)
+    return tuple(note(problem, "found") if one.startswith("intrinsics found") else one for one in notes)
+
+
+def _with_refined_cameras(problem: Problem, found: "_Matched") -> tuple[Problem, Index, "_Matched"] | None:
+    """Problem, landmarks left and matches, with focal lengths and distortion adjusted on all matches.
+
+    Under the wide loss: the observations that tell most of a lens are those near the edge, where its model fits worst.
+    """
+    r, tracks, ids = found.state, found.problem.tracks, problem.camera_ids
+    lenses = Lenses.of(problem.observations.cameras, ids, principal_point=False, shared=True)
+    stage, _ = refine(
+        tracks, keypoints_of(found.problem), View(r.R, r.t, r.xyz, lenses),
+        scales=(INLIER_PIXELS,), weight=found.weight, limits=QUICK,
+    )  # fmt: skip
+    cameras = stage.view.lenses.by_id(ids)
+    own, everything = (with_cameras(one, cameras) for one in (problem, found.problem))
+    if own is None or everything is None or everything[0].tracks.observations < tracks.observations:
+        return None
+    state = replace(r, R=stage.view.R, t=stage.view.t, xyz=stage.view.xyz)
+    return *own, replace(found, problem=everything[0], state=state)
+
+
+@dataclass(frozen=True)
+class _Matched:
+    """The tracks of all matches that agree, with a reconstruction of them."""
+
+    problem: Problem
+    state: Reconstruction
+    weight: Array
+    """(observations,): one where a landmark is seen under some angle, and fits; else zero"""
+    scale: float
+    """pixels, of the loss"""
+
+
+def _matched(problem: Problem, reconstruction: Reconstruction) -> _Matched | None:
     whole = tracks_of_agreeing_matches(problem, reconstruction, INLIER_PIXELS)
     if whole is None:
         return None
@@ -42,9 +119,13 @@ def adjusted_on_all_matches(problem: Problem, reconstruction: Reconstruction) ->
     if np.bincount(tracks.cam[used], minlength=tracks.cameras).min() < MIN_CAMERA_OBSERVATIONS:
         return None
     scale = min(scale_from_median(found.error[used] ** 2, 2.0, NARROWEST), INLIER_PIXELS)
-    limits = AdjustConfig(scales=(scale,), tolerance=_TOLERANCE)
-    moved, _ = adjust(tracks, whole.m, whole.unit, state, limits, weight=used.astype(np.float64))
-    own, _ = triangulate(
+    return _Matched(whole, state, used.astype(np.float64), scale)
+
+
+def _adjusted(problem: Problem, reconstruction: Reconstruction, found: _Matched) -> Reconstruction:
+    whole, limits = found.problem, AdjustConfig(scales=(found.scale,), tolerance=_TOLERANCE)
+    moved, _ = adjust(whole.tracks, whole.m, whole.unit, found.state, limits, weight=found.weight)
+    xyz, _ = triangulate(
         problem.tracks, problem.m, problem.unit, *moved.cameras, reconstruction.xyz, scale=INLIER_PIXELS
     )  # fmt: skip
-    return replace(reconstruction, R=moved.R, t=moved.t, xyz=own)
+    return replace(reconstruction, R=moved.R, t=moved.t, xyz=xyz)

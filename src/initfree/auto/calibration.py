@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from initfree.auto.all_matches import adjusted_on_all_matches
 from initfree.auto.intrinsics import Recalibrated, free_where_it_pays, note, other_notes, refine_intrinsics
 from initfree.auto.simplest_camera import simplest_cameras
 from initfree.certificate import certify, judge
@@ -18,37 +17,21 @@ from initfree.result import Result, StageReport
 
 def recalibrate(result: Result, given: Problem | None = None) -> Result:
     """Known intrinsics are freed where that explains the images significantly better, guesses are refined, and unknown ones
-    become the simplest camera that explains the images. Then, where the input has verified matches, the cameras are adjusted
-    on all of them that agree (`all_matches`); the verdict is that on what comes out.
+    become the simplest camera that explains the images; the verdict is that on what comes out.
 
     `given`: the problem as it was before its intrinsics were doubted, which users are told the difference to.
     """
     began = time.perf_counter()
     found = recalibrated_problem(result.problem, result.reconstruction)
     if found is None:
-        adjusted = _on_all_matches(result, result.problem, result.reconstruction)
-        return result if adjusted is None else _certified_again(result, adjusted, began)
-    adjusted = _on_all_matches(result, found.problem, found.reconstruction)
-    found = found if adjusted is None else replace(found, reconstruction=adjusted)
+        return result
     if given is not None and given.calibrated and result.problem.calibrated:
         found = replace(found, note=note(found.problem, "refined", given))
     report = StageReport("intrinsics", time.perf_counter() - began, mean_residual=found.error, residual_unit="pixels")
     return with_recalibrated(result, found, report)
 
 
-def _on_all_matches(result: Result, problem: Problem, reconstruction: Reconstruction) -> Reconstruction | None:
-    """Not of a result that is not accepted: matches that agree with wrong cameras would only hide that."""
-    return adjusted_on_all_matches(problem, reconstruction) if result.certificate.accepted else None
-
-
-def _certified_again(result: Result, reconstruction: Reconstruction, began: float) -> Result:
-    """The result with its cameras moved a little, and the verdict on that."""
-    evidence = _carried(certify(result.problem, reconstruction).evidence, result)
-    report = StageReport("all matches", time.perf_counter() - began)
-    return replace(result, reconstruction=reconstruction, certificate=judge(evidence), stages=(*result.stages, report))
-
-
-def _carried(evidence: Evidence, result: Result) -> Evidence:
+def carried(evidence: Evidence, result: Result) -> Evidence:
     """Evidence on a reconstruction that followed from a result's, with what that knew and a certificate does not."""
     before = result.certificate.evidence
     evidence = replace(
@@ -103,7 +86,7 @@ def with_recalibrated(result: Result, found: Recalibrated, report: StageReport) 
     free = not result.problem.calibrated
     if free and not (result.certificate.accepted or result.certificate.doubtful):
         return part
-    evidence = _carried(certify(found.problem, found.reconstruction).evidence, result)
+    evidence = carried(certify(found.problem, found.reconstruction).evidence, result)
     if free:
         evidence = replace(evidence, baselines=before.baselines)
     return replace(part, certificate=judge(evidence))

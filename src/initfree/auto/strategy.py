@@ -8,6 +8,7 @@ resected, and starts are ranked by the robust Euclidean cost of ALL observations
 from dataclasses import replace
 from threading import Event
 
+from initfree.auto.all_matches import on_all_matches
 from initfree.auto.calibration import moved_principal_points, recalibrate
 from initfree.auto.completion import without_outliers
 from initfree.auto.confused import only_doubled, without_confused_tracks
@@ -60,12 +61,14 @@ def solve_auto(
 
 def _ended(result: Result, given: Problem) -> Result:
     """Wrong matches left out and intrinsics as the images have them; guesses first, because with a wrong lens much of
-    what is right does not fit; unless verified matches end it, which are more than the tracks."""
+    what is right does not fit; unless verified matches end it (`all_matches`), which are more than the tracks."""
     o = result.problem.observations
     if o.intrinsics == "refine" and o.pairs is None:
         return without_outliers(recalibrate(result, given), free=True)
     result = without_outliers(result)
-    return recalibrate(result, given) if result.certificate.accepted or not result.problem.calibrated else result
+    if result.problem.calibrated and not result.certificate.accepted:
+        return result
+    return on_all_matches(recalibrate(result, given), given)
 
 
 def _with_other_intrinsics(search: Search) -> Result | None:

@@ -105,43 +105,70 @@ def orders(name: str, count: int, home: Path) -> str:
 
 
 def thin(home: Path, seeds: int) -> Table:
-    """Cameras from some positions of the light against those from all: median over drawn positions, worst camera of each."""
+    """Cameras from some positions of the light: a room against its truth, and a real set against all of its positions.
+
+    Median over drawn positions, worst camera of each.
+    """
     source = data_directory() / "arrays" / "mcsc" / THIN
     frames = np.loadtxt(source / "IdMat.dat").shape[1]
     full = initfree.solve(initfree.load(source))
-    table = Table("positions", "accepted", "error px", "rotation, degrees", "centre, % of extent", "focal length, %")
-    for count in POSITIONS:
-        rows = []
-        for seed in range(seeds):
-            some = np.sort(np.random.default_rng(seed).choice(frames, count, replace=False))
-            result = initfree.solve(initfree.load(written(source, home / f"thin-{count}-{seed}", frames=some)))
-            rows.append([float(result.accepted), result.certificate.evidence.mean_pixels, *difference(result, full)])
-        middle = np.median(rows, axis=0)
-        cells = [str(count), f"{int(np.sum(rows, axis=0)[0])} of {seeds}", *(f"{value:.3f}" for value in middle[1:])]
-        console.log(" | ".join(cells))
-        table.add_row(*cells)
+    table = Table(
+        "array", "positions", "accepted", "error px", "rotation, degrees", "centre, % of extent", "focal length, %"
+    )
+    for array in ("room", THIN):
+        for count in POSITIONS:
+            rows = []
+            for seed in range(seeds):
+                if array == "room":
+                    result, against = thin_room(count, seed)
+                else:
+                    some = np.sort(np.random.default_rng(seed).choice(frames, count, replace=False))
+                    result = initfree.solve(initfree.load(written(source, home / f"thin-{count}-{seed}", frames=some)))
+                    against = cameras_of(full, result.problem.names)
+                mine = cameras_of(result, result.problem.names)
+                rows.append([float(result.accepted), result.certificate.evidence.mean_pixels, *difference(mine, against)])
+            middle = np.median(rows, axis=0)
+            accepted = f"{int(np.sum(rows, axis=0)[0])} of {seeds}"
+            cells = [array, str(count), accepted, *(f"{value:.3f}" for value in middle[1:])]
+            console.log(" | ".join(cells))
+            table.add_row(*cells)
     return table
 
 
-def difference(result: Result, full: Result) -> tuple[float, float, float]:
+Cameras = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""rotations, centres, focal lengths in pixels"""
+
+
+def cameras_of(result: Result, names: tuple[str, ...]) -> Cameras:
+    """In the order of the names."""
+    place = [result.problem.names.index(name) for name in names]
+    r = result.reconstruction
+    return r.R[place], r.centres[place], result.focal_pixels[place]
+
+
+def difference(mine: Cameras, theirs: Cameras) -> tuple[float, float, float]:
     """Of the worst camera: degrees, percent of the cameras' extent and of the focal length, after the best similarity."""
-    places = [full.problem.names.index(name) for name in result.problem.names]
-    mine, theirs = result.reconstruction, full.reconstruction.subset(np.array(places), slice(None))
-    U, _, Vt = np.linalg.svd(np.einsum("nji,njk->ik", mine.R, theirs.R))
+    U, _, Vt = np.linalg.svd(np.einsum("nji,njk->ik", mine[0], theirs[0]))
     turn = U @ np.diag([1.0, 1.0, np.linalg.det(U @ Vt)]) @ Vt
-    # R_mine turn = R_theirs: the world of the full solution, turned, is that of this one.
-    cosine = (np.einsum("nij,jk,nik->n", mine.R, turn, theirs.R) - 1.0) / 2.0
-    a, b = (c - c.mean(axis=0) for c in (mine.centres @ turn, theirs.centres))
+    # R_mine turn = R_theirs: the world of the other solution, turned, is that of this one.
+    cosine = (np.einsum("nij,jk,nik->n", mine[0], turn, theirs[0]) - 1.0) / 2.0
+    a, b = (c - c.mean(axis=0) for c in (mine[1] @ turn, theirs[1]))
     a *= np.sum(a * b) / np.sum(a * a)
     extent = np.linalg.norm(b, axis=1).max()
-    f, g = result.problem.observations, full.problem.observations
-    focal = [f.cameras[k].mean_focal_length() for k in result.problem.camera_ids.tolist()]
-    true = [g.cameras[k].mean_focal_length() for k in full.problem.camera_ids[places].tolist()]
     return (
         float(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))).max()),
         float(100.0 * np.linalg.norm(a - b, axis=1).max() / extent),
-        float(100.0 * np.abs(np.array(focal) / np.array(true) - 1.0).max()),
+        float(100.0 * np.abs(mine[2] / theirs[2] - 1.0).max()),
     )
+
+
+def thin_room(count: int, seed: int) -> tuple[Result, Cameras]:
+    """A room of 20 cameras with so many positions of the light, intrinsics unknown, and its truth."""
+    array = room("walls", seed, frames=count)
+    result = initfree.solve(array.problem("unknown"))
+    place = [array.names.index(name) for name in result.problem.names]
+    focal = np.array([array.cameras[k].mean_focal_length() for k in place])
+    return result, (array.R[place], array.centres[place], focal)
 
 
 def auc(found: Result | Reconstruction, array: Room) -> str:

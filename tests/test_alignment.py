@@ -70,6 +70,24 @@ def test_a_wand_gives_the_scale_and_marks_the_ground(array):
     assert np.ptp(centres[:, 2]) < 0.02 * centres[:, 2].mean()
 
 
+def test_one_option_says_it_all_and_solve_takes_it_too(array, tmp_path):
+    """The same world by --align, and written by `solve` at once."""
+    folder, _ = array
+    scale = ["--scale", LENGTH, "--scale-points", "/tip", "/tail"]
+    said = cameras(folder, *scale, "--ground", "0/south", "0/east", "0/north", "--origin", "0/south")
+    align = ["--align", "ground=0/south,0/east,0/north", "origin=0/south"]
+    assert cameras(folder, *scale, *align) == said
+    assert exit_code("solve", folder / "wand.csv", "--output", tmp_path / "out", *scale, *align) == 0
+    assert exit_code("convert", tmp_path / "out", tmp_path / "cameras.json") == 0
+    solved = json.loads((tmp_path / "cameras.json").read_text())["cameras"]
+    for name, one in said.items():
+        assert np.allclose(solved[name]["centre"], one["centre"], atol=1e-6)
+    told = [("--align", "up=cam0"), ("--align", "floor=cam0"), ("--origin", "9999/tip"), ("--scale", 2.0)]
+    for words in told:
+        assert exit_code("solve", folder / "wand.csv", "--output", tmp_path / "none", *words) == 2
+    assert not (tmp_path / "none").exists()
+
+
 def test_what_is_not_asked_for_stays(array):
     folder, _ = array
     before, after = cameras(folder), cameras(folder, "--scale", 2.0, "--scale-points", "cam0", "cam3")
@@ -95,6 +113,10 @@ def test_what_is_not_asked_for_stays(array):
             "one of them",
         ),
         (Alignment(up=("image002.jpg", "image002.jpg")), "the same place"),
+        (Alignment(align=("up=image001.jpg",)), "1 places; expected 2"),
+        (Alignment(align=("left=image001.jpg",)), "expected origin=PLACE"),
+        (Alignment(align=("origin=image001.jpg", "origin=image002.jpg")), "each once"),
+        (Alignment(origin="image001.jpg", align=("origin=image002.jpg",)), "say the same thing"),
     ],
 )
 def test_what_cannot_be_is_said(wanted, told):

@@ -18,6 +18,7 @@ from initfree.engine.compilation import must_compile
 from initfree.engine.threads import set_threads
 from initfree.errors import InputError
 from initfree.evaluation import Metrics, evaluate_models
+from initfree.io.alignment import Alignment, align_written
 from initfree.io.colmap import find_model
 from initfree.io.export import check_images
 from initfree.io.load import image_names, load, load_model
@@ -44,6 +45,7 @@ def solve(
     output: Output,
     config: tyro.conf.OmitArgPrefixes[SolveConfig],
     shown: tyro.conf.OmitArgPrefixes[Shown],
+    alignment: tyro.conf.OmitArgPrefixes[Alignment],
     strategy: Strategy = "auto",
     min_obs: int = 3,
     intrinsics: Intrinsics | None = None,
@@ -83,6 +85,9 @@ def solve(
         raise InputError("--rotations truth takes rotations from a model; give it with --truth MODEL")
     model = None if truth is None else load_model(truth)
     _refuse_to_overwrite(output, input, truth)
+    o = problem.observations
+    alignment.check([image.name for image in o.images], o.moments or {})
+    misplaced: InputError | None = None
     # Staged before the solve: an output that cannot be written should not cost the user a solve.
     with staged_directory(output) as staging:
         with SolveProgress(shown) as progress:
@@ -95,6 +100,11 @@ def solve(
         named = None if truth is None else str(truth)
         took = time.perf_counter() - began
         write_into(result, staging, images, summary=summary, truth=named, metrics=scores, seconds=took)
+        if alignment.asked:
+            try:
+                align_written(staging, alignment)
+            except InputError as error:
+                misplaced = error  # a place that was not reconstructed: the solve is kept
     seconds = time.perf_counter() - began
     if shown.json_lines:
         progress.finished(result, output, scores)
@@ -102,6 +112,8 @@ def solve(
         _show(result, output, metrics, seconds, shown)
     if summary and not (shown.json_lines or shown.quiet):
         print(f"the run on a page: {output / SUMMARY}")
+    if misplaced is not None:
+        raise InputError(f"{misplaced} (the model was written as it is, to be aligned with `initfree convert`)")
     return 0 if result.accepted else NOT_ACCEPTED
 
 

@@ -5,7 +5,8 @@ points in frames, which landmarks.csv beside a solved model lists.
 """
 
 import csv
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from initfree.errors import InputError
 from initfree.tracks import Array
 
 MOMENTS = "landmarks.csv"
+_PLACES = {"origin": 1, "ground": None, "up": 2}
+"""what --align may say, and of how many places"""
 _LEAST_SPREAD = 1e-3
 """of the width of points that are to span a plane, against their length"""
 
@@ -34,10 +37,54 @@ class Alignment:
     from the first point to the last."""
     up: tuple[str, str] | None = None
     """Two places, the second straight above the first: z points that way."""
+    align: tuple[str, ...] = ()
+    """The last three in one option: origin=PLACE, ground=PLACE,PLACE,..., up=PLACE,PLACE, as many of them as are known."""
 
     @property
     def asked(self) -> bool:
         return self != Alignment()
+
+    def spelled_out(self) -> "Alignment":
+        """The same with what `align` says where it belongs."""
+        said: dict[str, tuple[str, ...]] = {}
+        for word in self.align:
+            key, _, value = word.partition("=")
+            places = tuple(place for place in value.split(",") if place)
+            if key not in _PLACES or not places or key in said:
+                raise InputError(
+                    f"--align has {word!r}; expected origin=PLACE, ground=PLACE,PLACE,... or up=PLACE,PLACE, each once"
+                )
+            if _PLACES[key] is not None and len(places) != _PLACES[key]:
+                raise InputError(f"--align {word}: {len(places)} places; expected {_PLACES[key]}")
+            if getattr(self, key):
+                raise InputError(f"--{key} and --align {word} say the same thing; expected one of them")
+            said[key] = places
+        if not said:
+            return self
+        up = said.get("up")
+        return replace(
+            self,
+            origin=said["origin"][0] if "origin" in said else self.origin,
+            ground=said.get("ground", self.ground),
+            up=self.up if up is None else (up[0], up[1]),
+            align=(),
+        )
+
+    def check(self, names: Sequence[str], moments: dict[int, tuple[str, str]]) -> None:
+        """Before a solve: what is wrong whatever comes out of it."""
+        wanted = self.spelled_out()
+        if wanted.scale is not None and not (np.isfinite(wanted.scale) and wanted.scale > 0.0):
+            raise InputError(f"--scale is {wanted.scale:g}; expected a positive length")
+        if (wanted.scale is None) != (wanted.scale_points is None):
+            raise InputError(
+                "--scale and --scale-points belong together; expected a length and the two places it lies between"
+            )
+        places = [wanted.origin, *wanted.ground, *(wanted.up or ()), *(wanted.scale_points or ())]
+        known = Places({name: np.zeros(3) for name in names}, dict.fromkeys(moments, np.zeros(3)), moments)
+        for place in places:
+            # Ids of points are the model's.
+            if place is not None and not place.isdecimal():
+                known.find(place)
 
 
 @dataclass(frozen=True)
@@ -89,6 +136,7 @@ def align(model: pycolmap.Reconstruction, wanted: Alignment, moments: dict[int, 
     """Turn, move and scale the model, X -> s Q (X - o), as `wanted` says; what it does not say stays."""
     if not wanted.asked:
         return
+    wanted = wanted.spelled_out()
     if (wanted.scale is None) != (wanted.scale_points is None):
         raise InputError("--scale and --scale-points belong together; expected a length and the two places it lies between")
     if wanted.ground and wanted.up is not None:
@@ -141,6 +189,13 @@ def _frame(up: Array, along: Array) -> Array:
         x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
     x /= np.linalg.norm(x)
     return np.stack([x, np.cross(z, x), z]).astype(np.float64)
+
+
+def align_written(directory: Path, wanted: Alignment) -> None:
+    """Align the model that a solve has written into its directory."""
+    model = pycolmap.Reconstruction(directory / "sparse" / "0")
+    align(model, wanted, read_moments(directory))
+    model.write(str(directory / "sparse" / "0"))
 
 
 def write_moments(path: Path, moments: dict[int, tuple[str, str]], ids: list[int]) -> None:

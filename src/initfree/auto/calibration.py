@@ -8,7 +8,9 @@ import numpy as np
 from initfree.auto.intrinsics import Recalibrated, free_where_it_pays, note, other_notes, refine_intrinsics
 from initfree.auto.simplest_camera import simplest_cameras
 from initfree.certificate import certify, judge
+from initfree.certificate.checks import CERTAIN_CAMERAS, CERTAIN_FOCAL_LENGTH, DETERMINED
 from initfree.certificate.evidence import Evidence
+from initfree.certificate.focal import focal_rise
 from initfree.problem import Problem
 from initfree.recalibration import found_camera, with_cameras
 from initfree.reconstruction import Reconstruction
@@ -75,7 +77,8 @@ def with_recalibrated(result: Result, found: Recalibrated, report: StageReport) 
     What the images do not tell of free intrinsics they do not tell of the cameras that were found for them: a rejected
     reconstruction stays rejected. Unless it was the guess, or the lens without tangential distortion and with its middle in
     that of the image, which kept an array's images from fitting: it is then judged as if the refined cameras had been the
-    guess, focal lengths free as before.
+    guess, focal lengths free as before. Or unless it was one camera an image that left it undetermined, and
+    fewer explain the images.
     """
     o = result.problem.observations
     if not result.certificate.accepted and (o.intrinsics == "refine" or (o.moments is not None and not o.calibrated)):
@@ -84,18 +87,31 @@ def with_recalibrated(result: Result, found: Recalibrated, report: StageReport) 
     part = replace(part, stages=(*result.stages, report), notes=(*other_notes(result.notes), found.note))
     before = result.certificate.evidence
     free = not result.problem.calibrated
-    if free and not (result.certificate.accepted or result.certificate.doubtful):
+    if free and not (result.certificate.accepted or result.certificate.doubtful or _too_free(result, found)):
         return part
-    evidence = carried(certify(found.problem, found.reconstruction).evidence, result)
+    evidence = carried(certify(found.problem, found.reconstruction, found=free).evidence, result)
     if free:
-        evidence = replace(evidence, baselines=before.baselines)
+        evidence = replace(evidence, baselines=before.baselines, focal_lengths=found.focal_lengths)
+    if free and evidence.focal_rise is None:
+        evidence = replace(evidence, focal_rise=focal_rise(_as_guess(found.problem), found.reconstruction))
     return replace(part, certificate=judge(evidence))
+
+
+def _too_free(result: Result, found: Recalibrated) -> bool:
+    """Whether nothing stands against a result but that more cameras than were needed leave it undetermined."""
+    before, after = (len(np.unique(problem.camera_ids)) for problem in (result.problem, found.problem))
+    failed = {finding.check for finding in result.certificate.findings if not finding.passed and not finding.doubt}
+    return after < before and failed <= {DETERMINED, CERTAIN_CAMERAS, CERTAIN_FOCAL_LENGTH}
+
+
+def _as_guess(problem: Problem) -> Problem:
+    """The problem with its cameras as a guess that is refined."""
+    return replace(problem, observations=replace(problem.observations, intrinsics="refine"))
 
 
 def _guessed_again(result: Result, found: Recalibrated) -> Result:
     """The result with the verdict on the refined cameras as a guess, if that is better."""
-    guess = replace(found.problem, observations=replace(found.problem.observations, intrinsics="refine"))
-    certificate = certify(guess, found.reconstruction)
+    certificate = certify(_as_guess(found.problem), found.reconstruction)
     if not certificate.accepted:
         return result
     before = result.certificate.evidence

@@ -11,6 +11,7 @@ import pycolmap
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from initfree.certificate.focal import FocalLengths
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.euclidean.intrinsics import SHORT, WEAK, IntrinsicsAdjustment, View, refine
 from initfree.euclidean.lenses import Deviations, Lenses, Prior, with_parameters
@@ -65,6 +66,8 @@ class Recalibrated:
     """pixels: mean of the observations that agree"""
     note: str
     """what was done, a sentence for the user"""
+    focal_lengths: FocalLengths | None = None
+    """what other camera models say of them, where several were tried"""
 
 
 @dataclass(frozen=True)

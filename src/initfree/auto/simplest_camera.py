@@ -8,13 +8,14 @@ because each explains much of the other on cameras that move straight ahead.
 """
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 import numpy as np
 import pycolmap
 
 from initfree.auto.intrinsics import QUICK, Chosen, Recalibrated, Sight, recalibrated
+from initfree.certificate.focal import FocalLengths
 from initfree.engine.losses import scale_from_median
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.euclidean.intrinsics import IntrinsicsAdjustment, View
@@ -86,7 +87,7 @@ def simplest_cameras(problem: Problem, reconstruction: Reconstruction) -> Recali
     sight = Sight(problem.tracks, keypoints_of(problem), (), SQUARE)
     own = _view(problem, reconstruction, ids)
     agreeing = sight.consensus(IntrinsicsAdjustment(sight.tracks, sight.keypoints, own))
-    held = _held_out(sight.tracks, agreeing)
+    trials = _Trials(sight, agreeing, _held_out(sight.tracks, agreeing))
     features: Features = frozenset({"k1", "k2"})
     first = np.unique(groups, return_index=True)[1]
     shared = ids[first][groups]
@@ -94,14 +95,47 @@ def simplest_cameras(problem: Problem, reconstruction: Reconstruction) -> Recali
     if len(first) < len(np.unique(ids)):
         together = _together(problem, reconstruction, groups)
         if together is not None:
-            stage = _fit(sight, _view(problem, together, shared), features, agreeing & ~held)
-            stage, features = _richer(sight, stage, features, agreeing, held)
-    apart = _fit(sight, own, features, agreeing & ~held)
-    if stage is None or _better(stage, apart, held):
+            stage = trials.fit(_view(problem, together, shared), features)
+            stage, features = _richer(trials, stage, features)
+    apart = trials.fit(own, features)
+    if stage is None or _better(stage, apart, trials.held):
         shared = ids
-        stage, features = _richer(sight, apart, features, agreeing, held)
-    stage = _simpler(sight, stage, features, agreeing, held)
-    return recalibrated(problem, reconstruction, sight.settled(stage, agreeing), "found", shared)
+        stage, features = _richer(trials, apart, features)
+    stage = _simpler(trials, stage, features)
+    found = recalibrated(problem, reconstruction, sight.settled(stage, agreeing), "found", shared)
+    return None if found is None else replace(found, focal_lengths=trials.focal_lengths(len(np.unique(shared))))
+
+
+@dataclass
+class _Trials:
+    """Cameras that are fitted to most of the observations and compared on the others."""
+
+    sight: Sight
+    agreeing: Chosen
+    held: Chosen
+    tried: list[IntrinsicsAdjustment] = field(default_factory=list)
+
+    @property
+    def used(self) -> Chosen:
+        return self.agreeing & ~self.held
+
+    def fit(self, view: View, features: Features) -> IntrinsicsAdjustment:
+        """All cameras as the smallest model that has the features, from where they are."""
+        lenses = view.lenses
+        cameras = tuple(_as_model(camera, features) for camera in lenses.cameras)
+        moving = tuple(_moving(camera, features) for camera in cameras)
+        stage = self.sight.fit(replace(view, lenses=Lenses(cameras, lenses.lens, moving)), self.used, QUICK)
+        self.tried.append(stage)
+        return stage
+
+    def focal_lengths(self, cameras: int) -> FocalLengths | None:
+        """What the models that were tried for as many cameras say, of the median camera."""
+        tried = [(stage.view.lenses.cameras, stage.data_cost) for stage in self.tried]
+        return FocalLengths.of([
+            (lenses[0].model_name, float(np.median([camera.mean_focal_length() for camera in lenses])), cost)
+            for lenses, cost in tried
+            if len(lenses) == cameras
+        ])  # fmt: skip
 
 
 def _together(problem: Problem, reconstruction: Reconstruction, groups: Index) -> Reconstruction | None:
@@ -129,47 +163,34 @@ def _view(problem: Problem, reconstruction: Reconstruction, camera_ids: Index) -
     return View(r.R, r.t, r.xyz, lenses)
 
 
-def _richer(
-    sight: Sight, stage: IntrinsicsAdjustment, features: Features, agreeing: Chosen, held: Chosen
-) -> tuple[IntrinsicsAdjustment, Features]:
+def _richer(trials: _Trials, stage: IntrinsicsAdjustment, features: Features) -> tuple[IntrinsicsAdjustment, Features]:
     """With each of the steps that lowers the held-out error."""
     for step in STEPS:
         more = features | {step}
-        if step in features or np.count_nonzero(held) < MIN_HELD_OUT:
+        if step in features or np.count_nonzero(trials.held) < MIN_HELD_OUT:
             continue
-        trial = _fit(sight, stage.view, more, agreeing & ~held)
-        if _better(stage, trial, held):
+        trial = trials.fit(stage.view, more)
+        if _better(stage, trial, trials.held):
             stage, features = trial, more
     return stage, features
 
 
-def _simpler(
-    sight: Sight, stage: IntrinsicsAdjustment, features: Features, agreeing: Chosen, held: Chosen
-) -> IntrinsicsAdjustment:
+def _simpler(trials: _Trials, stage: IntrinsicsAdjustment, features: Features) -> IntrinsicsAdjustment:
     """Without k2, and without k1, where the cost is the same without: a held-out error hardly larger is not enough.
 
     Distortion that is left out bends the focal length with it (a k1 of -0.05, by 7% on cameras that drive straight ahead).
     """
     for step in ("k2", "k1"):
         less = features - {step}
-        if less & {"tangential", "k2", "k3"} or np.count_nonzero(held) < MIN_HELD_OUT:
+        if less & {"tangential", "k2", "k3"} or np.count_nonzero(trials.held) < MIN_HELD_OUT:
             break
-        trial = _fit(sight, stage.view, less, agreeing & ~held)
-        used = agreeing & ~held
-        variance = 2.0 * stage.data_cost / max(2 * int(np.count_nonzero(used)) - stage.unknowns, 1)
+        trial = trials.fit(stage.view, less)
+        variance = 2.0 * stage.data_cost / max(2 * int(np.count_nonzero(trials.used)) - stage.unknowns, 1)
         dropped = trial.unknowns - stage.unknowns
         if 2.0 * (trial.data_cost - stage.data_cost) > -KEPT * dropped * max(variance, _LEAST_SCALE**2):
             break
         stage, features = trial, less
     return stage
-
-
-def _fit(sight: Sight, view: View, features: Features, used: Chosen) -> IntrinsicsAdjustment:
-    lenses = view.lenses
-    cameras = tuple(_as_model(camera, features) for camera in lenses.cameras)
-    moving = tuple(_moving(camera, features) for camera in cameras)
-    lenses = Lenses(cameras, lenses.lens, moving)
-    return sight.fit(replace(view, lenses=lenses), used, QUICK)
 
 
 def _as_model(camera: pycolmap.Camera, features: Features) -> pycolmap.Camera:

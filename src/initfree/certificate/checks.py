@@ -18,6 +18,7 @@ from initfree.tracks import Array
 _NAMED = 8
 """images that a reason names"""
 NOT_DOUBLED = "not doubled"
+DETERMINED, CERTAIN_CAMERAS, CERTAIN_FOCAL_LENGTH = "determined", "certain cameras", "certain focal length"
 _MANY_TWINS = 0.3
 """share of landmarks with a twin that is worth a word"""
 _CERTAIN = 1.0
@@ -159,19 +160,19 @@ def hinge(e: Evidence) -> Finding:
 def determined(e: Evidence) -> Finding:
     """Reconstructions that the noise could as well have led to must not be far from this one."""
     if e.closer is None:
-        return Finding("determined", _CERTAIN, "")
+        return Finding(DETERMINED, _CERTAIN, "")
     d = e.closer.determination
     auc = min(d.rotation_auc20, d.translation_auc20)
     margin = min((auc - T.MIN_EXPECTED_AUC20) / 100.0, T.MAX_DRIFT - d.drift)
     if not d.system.tells:
-        return Finding("determined", -_CERTAIN, "not determined: too little fits to tell how certain anything is")
-    return Finding("determined", margin, f"not determined: {d.weakest.sentence(e.names)}" if margin < 0.0 else "")
+        return Finding(DETERMINED, -_CERTAIN, "not determined: too little fits to tell how certain anything is")
+    return Finding(DETERMINED, margin, f"not determined: {d.weakest.sentence(e.names)}" if margin < 0.0 else "")
 
 
 def certain_cameras(e: Evidence) -> Finding:
     """A camera that few observations hold, or badly placed ones; asked where the others are determined."""
     if e.closer is None or not determined(e).passed:
-        return Finding("certain cameras", _CERTAIN, "")
+        return Finding(CERTAIN_CAMERAS, _CERTAIN, "")
     u = e.closer.determination.deviations
     above = np.minimum(1.0 - u.rotation / T.MAX_CAMERA_TURN, 1.0 - u.centre / T.MAX_CAMERA_SHIFT)
     k = int(np.argmin(above))
@@ -179,7 +180,7 @@ def certain_cameras(e: Evidence) -> Finding:
         f"image {e.names[k]!r} is held by little: the standard deviation of its rotation is {u.rotation[k]:.2g} degrees, "
         f"that of its place {u.centre[k]:.2g} of the scene's extent"
     )
-    return Finding("certain cameras", float(above[k]), reason, _named(e, above < 0.0))
+    return Finding(CERTAIN_CAMERAS, float(above[k]), reason, _named(e, above < 0.0))
 
 
 def not_doubled(e: Evidence) -> Finding:
@@ -237,6 +238,30 @@ def focal_length(e: Evidence) -> Finding:
     return Finding("focal length", margin, reason)
 
 
+def one_focal_length(e: Evidence) -> Finding:
+    """Camera models that fit as well must agree on the focal length: see `focal.FocalLengths`."""
+    f = e.focal_lengths
+    if f is None:
+        return Finding("one focal length", _CERTAIN, "")
+    reason = (
+        f"the images do not tell the focal length: it is {f.shortest:.0f} px with a {f.models[0]} camera and "
+        f"{f.longest:.0f} px with a {f.models[1]} one, which fit about as well"
+    )
+    return Finding("one focal length", 1.0 - f.spread / T.MAX_FOCAL_SPREAD, reason)
+
+
+def certain_focal_length(e: Evidence) -> Finding:
+    """Unknown focal lengths must not be free within wide limits."""
+    if e.closer is None:
+        return Finding(CERTAIN_FOCAL_LENGTH, _CERTAIN, "")
+    focal = e.closer.uncertainty.focal
+    k = int(np.argmax(focal))
+    reason = (
+        f"the images hardly tell the focal length: the standard deviation of that of image {e.names[k]!r} is {focal[k]:.0%}"
+    )
+    return Finding(CERTAIN_FOCAL_LENGTH, 1.0 - float(focal[k]) / T.MAX_FOCAL_DEVIATION, reason)
+
+
 def left_out(e: Evidence) -> Finding:
     """Nothing may be left out where intrinsics are unknown: focal lengths found beside wrong images may be wrong too."""
     whole = len(e.names) + len(e.left_out)
@@ -291,6 +316,8 @@ CHECKS: tuple[Callable[[Evidence], Finding], ...] = (
     not_reversed,
     no_other,
     focal_length,
+    one_focal_length,
+    certain_focal_length,
     left_out,
     safe_joints,
     safe_parallax,

@@ -38,16 +38,16 @@ class CloserLook:
         }
 
 
-def look_closer(problem: Problem, reconstruction: Reconstruction) -> CloserLook:
-    """Over the observations that agree."""
-    system = agreed_system(problem, reconstruction)
+def look_closer(problem: Problem, reconstruction: Reconstruction, *, found: bool = False) -> CloserLook:
+    """Over the observations that agree; `found` says that the intrinsics of a calibrated problem were found with it."""
+    system = agreed_system(problem, reconstruction, found=found)
     cameras, xyz = reconstruction.cameras, reconstruction.xyz
     counts = system.weight > 0.0
     doubled = duplication(problem.tracks, problem.m, problem.unit, cameras, xyz, counts)
     return CloserLook(system.uncertainty(), determination(system), doubled, thinnest_hinge(problem.tracks, counts, xyz))
 
 
-def agreed_system(problem: Problem, reconstruction: Reconstruction) -> CameraSystem:
+def agreed_system(problem: Problem, reconstruction: Reconstruction, *, found: bool = False) -> CameraSystem:
     """The reduced camera system over the observations that agree."""
     return camera_system(
         problem.tracks,
@@ -56,6 +56,6 @@ def agreed_system(problem: Problem, reconstruction: Reconstruction) -> CameraSys
         reconstruction.cameras,
         reconstruction.xyz,
         consensus(problem, reconstruction),
-        free=FreeIntrinsics.unless(problem.calibrated),
+        free=FreeIntrinsics.unless(problem.calibrated and not found),
         groups=problem.camera_ids,
     )

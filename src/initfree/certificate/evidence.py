@@ -17,6 +17,7 @@ from initfree.certificate.alternative import Alternative
 from initfree.certificate.baseline import Baselines, baselines
 from initfree.certificate.closer import CloserLook
 from initfree.certificate.coherence import coherence
+from initfree.certificate.focal import FocalLengths
 from initfree.certificate.joint import Joint, weakest_joint
 from initfree.certificate.thresholds import (
     DEVIATIONS,
@@ -49,6 +50,10 @@ class ByCamera:
     """pixels, of the observations that fit"""
     spread: Array
     """pixels: smallest deviation of its observations over all directions in the image"""
+
+
+_PARTS = ("names", "by_camera", "joint", "baselines", "left_out_because", "closer", "alternative", "focal_lengths")
+"""of the evidence that are no numbers"""
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,8 @@ class Evidence:
     baselines: Baselines
     focal_rise: float | None = None
     """squared standard deviations by which focal lengths a tenth longer fit worse; None where known, or not asked"""
+    focal_lengths: FocalLengths | None = None
+    """what camera models that fit about as well say of unknown focal lengths; None where known, or only one was tried"""
     reversal_rise: float | None = None
     """the same for depths reversed; None where perspective tells the two apart, or not asked"""
     alternative: Alternative | None = None
@@ -117,10 +124,20 @@ class Evidence:
     def figures(self) -> dict[str, Any]:
         """All numbers, of cameras the worst, as run.json has them."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in ("names", "by_camera", "joint", "baselines", "left_out_because", "closer", "alternative"):
+        for name in (
+            "names",
+            "by_camera",
+            "joint",
+            "baselines",
+            "left_out_because",
+            "closer",
+            "alternative",
+            "focal_lengths",
+        ):
             del plain[name]
         closer = {} if self.closer is None else self.closer.figures()
         other = {} if self.alternative is None else self.alternative.figures()
+        other |= {} if self.focal_lengths is None else {"focal_spread": self.focal_lengths.spread}
         return (
             plain
             | closer

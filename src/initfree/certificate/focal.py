@@ -3,7 +3,7 @@
 There a reconstruction fits with any focal length, its depth stretched to match, and nothing else in it looks wrong.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,11 +13,39 @@ from initfree.euclidean.residuals import INLIER_PIXELS, robust_cost
 from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
 
+AS_WELL = 1.2
+"""times the lowest cost: camera models up to it fit about as well"""
 _LEAST_NOISE = 0.1
 """pixels: a perfect fit must not make every difference significant"""
 _HELD = 1e-6
 """deviation of log f"""
 _STEPS = 20
+
+
+@dataclass(frozen=True)
+class FocalLengths:
+    """What different camera models say of the focal length, in pixels: of those that fit about as well the two that differ
+    most. Straight ahead, distortion and focal length explain much the same, and the covariance of one model knows nothing
+    of the others."""
+
+    shortest: float
+    longest: float
+    models: tuple[str, str]
+    """that say so"""
+
+    @property
+    def spread(self) -> float:
+        return self.longest / max(self.shortest, 1e-300) - 1.0
+
+    @classmethod
+    def of(cls, tried: list[tuple[str, float, float]]) -> "FocalLengths | None":
+        """From (model, focal length, cost) of each that was tried; None of fewer than two."""
+        least = min((cost for _, _, cost in tried), default=0.0)
+        fitting = [(focal, model) for model, focal, cost in tried if cost <= AS_WELL * least]
+        if len(fitting) < 2:
+            return None
+        (shortest, first), (longest, last) = min(fitting), max(fitting)
+        return cls(shortest, longest, (first, last))
 
 
 def focal_rise(problem: Problem, reconstruction: Reconstruction) -> float:

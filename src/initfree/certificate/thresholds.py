@@ -76,6 +76,11 @@ MIN_BASELINE = 2.0
 """pixels by which rotations (or homographies, where focal lengths are unknown) alone must miss the observations"""
 LONGER_FOCAL = 1.1
 """factor by which another focal length must not fit as well"""
+MAX_FOCAL_SPREAD = 0.05
+"""share by which focal lengths of camera models that fit about as well may differ: 0.02 and less on real images, 0.1 on a
+corridor that is driven through straight ahead"""
+MAX_FOCAL_DEVIATION = 0.05
+"""standard deviation of an unknown focal length, as a share: 0.01 and less on the same images"""
 SIGNIFICANT = 25.0
 """squared standard deviations by which it must fit worse"""
 DIFFERENT_AUC20 = 90.0

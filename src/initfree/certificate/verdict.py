@@ -42,14 +42,17 @@ class Certificate:
         return verdict | self.evidence.figures() | {"checks": [asdict(finding) for finding in self.findings]}
 
 
-def certify(problem: Problem, reconstruction: Reconstruction, moving: Baselines | None = None) -> Certificate:
-    """The verdict on a reconstruction; `moving` are the problem's baselines, where they are known already.
+def certify(
+    problem: Problem, reconstruction: Reconstruction, moving: Baselines | None = None, *, found: bool = False
+) -> Certificate:
+    """The verdict on a reconstruction; `moving` are the problem's baselines, where they are known already; `found` says that
+    the intrinsics of a calibrated problem were found with the reconstruction, and are as uncertain as that.
 
     What costs more is asked only where nothing else stands against the reconstruction.
     """
     certificate = judge(gather(problem, reconstruction, moving))
     if certificate.accepted or certificate.doubtful:
-        certificate = judge(replace(certificate.evidence, closer=look_closer(problem, reconstruction)))
+        certificate = judge(replace(certificate.evidence, closer=look_closer(problem, reconstruction, found=found)))
     if certificate.accepted or certificate.doubtful:
         certificate = judge(replace(certificate.evidence, reversal_rise=reversal_rise(problem, reconstruction)))
     if certificate.accepted or certificate.doubtful:

@@ -1,5 +1,7 @@
 """Garbage must not be accepted, whatever the fit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from models import to_reconstruction
@@ -7,6 +9,9 @@ from solving import single
 from synthetic import Scene, ring
 
 import initfree
+from initfree.certificate.focal import FocalLengths
+from initfree.certificate.verdict import judge
+from initfree.generator import generate
 
 
 def rotating(noise: float) -> Scene:
@@ -64,3 +69,36 @@ def test_a_good_reconstruction_is_accepted():
     assert certificate.accepted
     assert certificate.evidence.parallax > 5.0
     assert certificate.evidence.by_camera.share.min() > 0.99
+
+
+@pytest.mark.parametrize("noise", [0.3, 1.5])
+def test_cameras_that_only_turn_are_told_whatever_the_noise(noise: float):
+    """By what rotations and homographies leave over, in units of the noise: 0.45 px are no baseline at 0.3 px of noise."""
+    for intrinsics in ("known", "unknown"):
+        model = generate("adversarial-panorama", seed=5, shuffle=True, noise=noise).to_colmap(noisy=True)
+        problem = initfree.load(model, intrinsics=intrinsics)
+        result = initfree.solve(problem)
+        assert not result.accepted
+        assert "alone explain the images" in result.certificate.reason
+
+
+def test_a_small_baseline_is_one_where_the_noise_is_smaller():
+    result = initfree.solve(initfree.load(generate("set2", shuffle=True, noise=0.1).to_colmap(noisy=True)))
+    evidence = result.certificate.evidence
+    assert result.accepted
+    moved = replace(evidence, baselines=replace(evidence.baselines, turning=1.0, three_places=1.0))
+    assert judge(moved).accepted
+    assert not judge(replace(moved, noise=0.6)).accepted
+
+
+def test_camera_models_that_fit_as_well_must_agree_on_the_focal_length():
+    result = initfree.solve(initfree.load(generate("set2", shuffle=True, noise=0.5).to_colmap(noisy=True)))
+    tried = [("SIMPLE_PINHOLE", 900.0, 500.0), ("RADIAL", 594.0, 277.0), ("OPENCV", 540.0, 248.0)]
+    lengths = FocalLengths.of(tried)
+    assert lengths == FocalLengths(540.0, 594.0, ("OPENCV", "RADIAL"))
+    certificate = judge(replace(result.certificate.evidence, focal_lengths=lengths))
+    assert not certificate.accepted
+    assert "540 px with a OPENCV camera and 594 px with a RADIAL one" in certificate.reason
+    assert FocalLengths.of(tried[:1]) is None
+    close = FocalLengths.of([("RADIAL", 594.0, 277.0), ("OPENCV", 590.0, 248.0)])
+    assert judge(replace(result.certificate.evidence, focal_lengths=close)).accepted

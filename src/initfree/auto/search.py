@@ -178,12 +178,12 @@ def rotations_first(search: Search) -> list[Start]:
     verified = search.problem.observations.pairs is not None
     as_configured = search.config.formulation == "pose" and search.config.init == "spectral"
     wanted = as_configured and (verified or t.observations >= MANY_OBSERVATIONS)
-    return voted_with_rotations(search) if wanted and not search.moving.reasons else []
+    return voted_with_rotations(search) if wanted and not search.moving.reasons() else []
 
 
 def configured(search: Search) -> list[Start]:
     """The pipeline as configured; put off where stage 1 looks like wrong matches."""
-    return [replace(search.start(search.config.init), deferrable=not search.moving.reasons)]
+    return [replace(search.start(search.config.init), deferrable=not search.moving.reasons())]
 
 
 def voted_with_rotations(search: Search) -> list[Start]:

@@ -140,7 +140,7 @@ def _run(search: Search, starts: list[Start]) -> bool:
                 continue
             certified = settled(problem, search.attempts).certificate.accepted
             doubled = only_doubled(search.attempts[-1].certificate)
-            if certified or doubled or search.moving.reasons or found_twice(problem, search.attempts):
+            if certified or doubled or search.moving.reasons() or found_twice(problem, search.attempts):
                 return True
     finally:
         running.close()

@@ -24,6 +24,8 @@ ASKED = 300
 _LEAST_SHARED = 5
 _LEAST_FOR_HOMOGRAPHY = 10
 _ROUNDS = 6
+_FAR_APART = 10.0
+"""pixels: more need not be known"""
 
 
 @dataclass(frozen=True)
@@ -32,24 +34,24 @@ class Baselines:
 
     turning: float
     """pixels: median over cameras of the largest median residual with a neighbour; infinite where none shares enough"""
-    three_places: bool
-    """whether some three cameras need a baseline between any two of them"""
+    three_places: float
+    """pixels: the least of the three residuals between some three cameras, for the three where it is largest"""
     calibrated: bool
 
-    @property
-    def reasons(self) -> list[str]:
-        """Why the observations leave the reconstruction open, in plain words; empty if they do not."""
-        if self.turning < MIN_BASELINE and self.calibrated:
+    def reasons(self, limit: float = MIN_BASELINE) -> list[str]:
+        """Why the observations leave the reconstruction open, in plain words; empty if they do not. What is left over up to
+        `limit` pixels is noise."""
+        if self.turning < limit and self.calibrated:
             return [
                 f"rotations alone explain the images to {self.turning:.2g} px: the cameras only turn, and nothing tells how "
                 "far away anything is"
             ]
-        if self.turning < MIN_BASELINE:
+        if self.turning < limit:
             return [
                 f"homographies alone explain the images to {self.turning:.2g} px: the landmarks lie on a plane or the "
                 "cameras only turn, and nothing tells the unknown focal lengths"
             ]
-        if not self.three_places:
+        if self.three_places < limit:
             return ["the images were taken from two places, which do not check each other; expected at least three"]
         return []
 
@@ -85,11 +87,18 @@ def baselines(problem: Problem) -> Baselines:
     known = by_camera[np.isfinite(by_camera).any(axis=1)]
     turning = float(np.median(np.nanmax(known, axis=1))) if len(known) else np.inf
     # Where cameras share too little to tell, nothing says that they are in one place.
-    three = any(
-        not needed(int(l), int(n)) < MIN_BASELINE
-        for near, residuals in zip(closest, by_camera, strict=True)
-        for l, n in combinations(near[~(residuals < MIN_BASELINE)], 2)
-    )
+    apart = np.where(np.isfinite(by_camera), by_camera, np.inf)
+    three = 0.0
+    for k in range(len(asked)):
+        # The pairs that could raise it, the most promising first.
+        order = np.argsort(-apart[k], kind="stable")
+        for i, j in combinations(order, 2):
+            if min(apart[k, i], apart[k, j]) <= three:
+                continue
+            other = needed(int(closest[k, i]), int(closest[k, j]))
+            three = max(three, min(float(apart[k, i]), float(apart[k, j]), other if np.isfinite(other) else np.inf))
+        if three > _FAR_APART:
+            break
     return Baselines(turning, three, calibrated)
 
 

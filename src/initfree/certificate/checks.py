@@ -52,7 +52,10 @@ def enough_images(e: Evidence) -> Finding:
 
 def baselines(e: Evidence) -> Finding:
     """Whether the observations need cameras that move, to three places at least."""
-    reasons = e.baselines.reasons if len(e.names) >= T.MIN_IMAGES else []
+    # What the unknowns have taken of the noise is given back.
+    noise = e.noise * (e.equations / max(e.equations - e.unknowns, 1)) ** 0.5
+    limit = max(T.BASELINE_NOISE * noise, T.LEAST_BASELINE)
+    reasons = e.baselines.reasons(limit) if len(e.names) >= T.MIN_IMAGES else []
     return Finding("baselines", -_CERTAIN if reasons else _CERTAIN, "; ".join(reasons))
 
 

@@ -73,7 +73,12 @@ MAX_SYSTEMATIC = 0.23
 MAX_LEFT_OUT = 0.04
 """share of the images without which a reconstruction is still accepted (known intrinsics)"""
 MIN_BASELINE = 2.0
-"""pixels by which rotations (or homographies, where focal lengths are unknown) alone must miss the observations"""
+"""pixels by which rotations (or homographies, where focal lengths are unknown) alone must miss the observations, as long as
+nothing is known of their noise"""
+BASELINE_NOISE = 2.5
+"""the same in deviations of the noise: two noisy observations and a rotation between them miss each other by 1.8"""
+LEAST_BASELINE = 0.75
+"""pixels: the same at least"""
 LONGER_FOCAL = 1.1
 """factor by which another focal length must not fit as well"""
 MAX_FOCAL_SPREAD = 0.05

@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 from synthetic import Scene, ring
 
 import initfree
+from initfree.commands.cli import main
 from initfree.io.formats import FORMATS, format_of
 from initfree.io.load import load_model, load_observations
 
@@ -49,6 +50,17 @@ def opensfm(path: Path, scene: Scene) -> Path:
         x, y = scene.m[a] * FOCAL / WIDTH
         lines.append(f"image{cam}.jpg\t{j}\t{a}\t{x:.17g}\t{y:.17g}\t0.001\t10\t20\t30\t-1\t-1")
     (path / "tracks.csv").write_text("\n".join(lines) + "\n")
+    shots = {
+        f"image{k}.jpg": {
+            "rotation": Rotation.from_matrix(scene.R[k]).as_rotvec().tolist(),
+            "translation": (-scene.R[k] @ scene.centres[k]).tolist(),
+            "camera": "v2 c",
+        }
+        for k in range(scene.tracks.cameras)
+    }
+    points = {str(j): {"coordinates": xyz.tolist(), "color": [1, 2, 3]} for j, xyz in enumerate(scene.landmarks)}
+    small = {"cameras": {}, "shots": {"image0.jpg": shots["image0.jpg"]}, "points": {}}
+    (path / "reconstruction.json").write_text(json.dumps([small, {"cameras": {}, "shots": shots, "points": points}]))
     return path
 
 
@@ -141,7 +153,7 @@ WRITERS = {
     "caliscope": caliscope,
     "table": table,
 }
-WITH_POSES = {"Bundler", "NVM", "caliscope"}
+WITH_POSES = {"Bundler", "NVM", "OpenSfM", "caliscope"}
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -266,6 +278,51 @@ def test_broken_inputs_are_named_in_one_sentence(tmp_path, scene, name, what):
         initfree.load(path)
     assert "\n" not in str(caught.value)
     assert "input" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_broken_input_ends_the_command_with_one_sentence_and_writes_nothing(tmp_path, scene, name, capsys):
+    path = WRITERS[name](tmp_path / "input", scene)
+    damage, _ = next(case for (reader, _), case in BAD.items() if reader == name)
+    damage(path)
+    with pytest.raises(SystemExit) as ended:
+        main(["solve", str(path), "--output", str(tmp_path / "out")])
+    assert ended.value.code == 2
+    told = capsys.readouterr()
+    assert "Traceback" not in told.out + told.err
+    assert "input" in told.err
+    assert not (tmp_path / "out").exists()
+
+
+def renamed(path: Path, old: str, new: str) -> None:
+    path.write_text(path.read_text().replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda p: p.unlink(), "has no reconstruction.json"),
+        (lambda p: p.write_text("[{"), "is no JSON"),
+        (lambda p: p.write_text("[]"), "lacks or garbles"),
+        (lambda p: p.write_text("3"), "lacks or garbles"),
+        (lambda p: renamed(p, '"rotation"', '"turn"'), "lacks or garbles 'rotation'"),
+        (lambda p: renamed(p, '"translation": [', '"translation": [NaN, '), "three finite numbers"),
+    ],
+)
+def test_broken_reconstructions_of_opensfm(tmp_path, scene, damage, says):
+    path = opensfm(tmp_path / "input", scene)
+    damage(path / "reconstruction.json")
+    with pytest.raises(initfree.InputError, match=says) as caught:
+        load_model(path)
+    assert "\n" not in str(caught.value)
+    assert initfree.load(path).tracks.cameras == scene.tracks.cameras  # the solver does not read it
+
+
+def test_an_opensfm_project_is_evaluated_against(tmp_path, scene):
+    path = opensfm(tmp_path / "input", scene)
+    metrics = initfree.evaluate(initfree.solve(initfree.load(path, intrinsics="known")), path)
+    assert metrics.rotation_auc5 > 99.9
+    assert metrics.landmarks_compared == scene.tracks.landmarks
 
 
 @pytest.mark.parametrize("name", ["points.dat", "xy.csv", "tracks.csv", "bundle.out"])

@@ -82,10 +82,11 @@ FORMATS = (
     ),
     Format(
         "OpenSfM",
-        "tracks.csv and camera_models.json in the directory (exif/ where there are several cameras)",
+        "tracks.csv and camera_models.json in the directory (exif/ for several cameras, reconstruction.json for poses)",
         "initfree solve opensfm-project --output out",
         opensfm.is_opensfm,
         lambda path, asked: opensfm.read_observations(path, asked.intrinsics),
+        opensfm.reconstruction_of,
     ),
     Format(
         "Bundler",

@@ -1,5 +1,7 @@
 """OpenSfM's projects: tracks.csv, camera_models.json and, where there are several cameras, exif/IMAGE.exif.
 
+Of reconstruction.json, poses and points of its largest reconstruction, to evaluate against; the solver reads nothing of it.
+
 Coordinates are in units of the larger side of the image, from its middle: pixels are x max(w, h) + w/2.
 """
 
@@ -9,11 +11,14 @@ from typing import Any
 
 import numpy as np
 import pycolmap
+from scipy.spatial.transform import Rotation
 
 from initfree.errors import InputError
 from initfree.io.rows import observations_of_rows
 from initfree.io.words import read_text
 from initfree.observations import Intrinsics, Observations
+from initfree.reconstruction import Reconstruction
+from initfree.tracks import Index
 
 _COLUMNS = 5
 """of a row that are used: image, track, feature, x, y; scale and colour follow"""
@@ -33,7 +38,7 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Obser
     rows = _rows(path / "tracks.csv")
     names, image = np.unique([row[0] for row in rows], return_inverse=True)
     track, landmark = np.unique([row[1] for row in rows], return_inverse=True)
-    landmark_id = track.astype(np.int64) + 1 if all(name.isdecimal() for name in track) else np.arange(len(track)) + 1
+    landmark_id = _landmark_ids(track.tolist())
     camera_of = [_camera_of(path, str(name), ids) for name in names]
     try:
         xy = np.array([row[3:5] for row in rows], dtype=np.float64).reshape(-1, 2)
@@ -44,6 +49,37 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Obser
     return observations_of_rows(
         str(path), names.tolist(), cameras, image, landmark_id[landmark], pixels, intrinsics or "refine", camera_of
     )
+
+
+def _landmark_ids(tracks: list[str]) -> Index:
+    """From one: the numbers of the tracks, or, where not all are numbers, their places in order."""
+    numbers = all(name.isdecimal() for name in tracks)
+    return np.array([int(name) + 1 for name in tracks] if numbers else range(1, len(tracks) + 1), dtype=np.int64)
+
+
+def reconstruction_of(path: Path) -> Reconstruction:
+    """Poses and points of the reconstruction with most images; points are numbered like the landmarks of the tracks."""
+    file = path / "reconstruction.json"
+    if not file.is_file():
+        raise InputError(f"{path} has no reconstruction.json; expected the poses and points of an OpenSfM project in it")
+    found = _json(file)
+    try:
+        best = max(found, key=lambda one: len(one["shots"]))
+        names = sorted(best["shots"])
+        pose = np.array([[*best["shots"][k]["rotation"], *best["shots"][k]["translation"]] for k in names], np.float64)
+        points = {str(k): point["coordinates"] for k, point in best.get("points", {}).items()}
+        xyz = np.array(list(points.values()), np.float64).reshape(-1, 3)
+        shaped = pose.shape == (len(names), 6) and len(names) > 0 and len(xyz) == len(points)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{file} lacks or garbles {error}; expected shots with rotation and translation") from error
+    if not shaped or not np.isfinite(pose).all() or not np.isfinite(xyz).all():
+        raise InputError(f"{file}: rotations, translations or points are not three finite numbers each")
+    tracks = np.unique([row[1] for row in _rows(path / "tracks.csv")]).tolist()
+    number = dict(zip(tracks, _landmark_ids(tracks).tolist(), strict=True))
+    known = [n for n, k in enumerate(points) if k in number]
+    ids = np.array([number[k] for k in points if k in number], dtype=np.int64)
+    R = Rotation.from_rotvec(pose[:, :3]).as_matrix()
+    return Reconstruction.of_poses(tuple(names), R, pose[:, 3:], ids, xyz[known])
 
 
 def _rows(path: Path) -> list[list[str]]:

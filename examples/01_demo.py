@@ -24,6 +24,7 @@ def main(output: Path) -> int:
         metrics = initfree.evaluate(result, dataset / "sparse" / "0")
         print(f"   initfree.evaluate(...).rotation_auc5 = {metrics.rotation_auc5:.2f}")
         print(f"\nThe reconstruction is a COLMAP model: {result / 'sparse' / '0'}")
+        print(f"The run on a page:                   {result / 'summary.html'}")
         print(f"What was made, as pictures:           {dataset / 'overview.png'}, {dataset / 'covisibility.png'}")
     return code
 

@@ -35,3 +35,4 @@ result = initfree.solve(initfree.load(folder / "detections.csv"))
 for camera in result.cameras:
     print(f"{camera.name}: {camera.mean_pixels:.2f} px, {camera.wrong} of {camera.detections} detections wrong")
 print(result.certificate)
+result.write(folder / "result")

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 from synthetic import random_tracks, ring
 
 from initfree import camera_graph
-from initfree.camera_graph import neighbours, smoothest, without_diagonal
+from initfree.camera_graph import neighbours, seriated, smoothest, without_diagonal
 
 
 def test_sparse_eigenvectors_are_the_dense_ones(monkeypatch: pytest.MonkeyPatch):
@@ -40,3 +40,20 @@ def test_neighbours_are_those_of_the_dense_matrix(count: int):
     assert (shared == 0).any()
     expected = np.argsort(-shared, axis=1, kind="stable")[:, : min(count, 11)]
     assert_array_equal(neighbours(tracks.covisible, count), expected)
+
+
+@pytest.mark.parametrize("kind", ["ring", "strip"])
+def test_a_shuffled_graph_is_put_in_order(kind):
+    """Neighbours of the true order are neighbours again, whatever the file's order."""
+    n, reach = 30, 4
+    apart = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
+    apart = np.minimum(apart, n - apart) if kind == "ring" else apart
+    shared = np.maximum(reach + 1 - apart, 0)
+    shuffle = np.random.default_rng(0).permutation(n)
+    order = seriated(csr_array(shared[np.ix_(shuffle, shuffle)]))
+    found = shuffle[order]
+    steps = np.abs(np.diff(found))
+    steps = np.minimum(steps, n - steps) if kind == "ring" else steps
+    assert np.array_equal(np.sort(order), np.arange(n))
+    assert (steps == 1).all()
+    assert np.array_equal(seriated(csr_array(shared)), np.arange(n)), "an order that is good stays"

@@ -72,6 +72,18 @@ def test_mistyped_commands(arguments, word, capsys):
     assert out == ""
 
 
+def test_mistyped_flags(tmp_path, capsys):
+    assert run("solve", str(tmp_path), "--outptu", "out") == 2
+    assert "--output" in capsys.readouterr().err
+
+
+def test_completion_knows_commands_and_flags(capsys):
+    assert run("completion", "bash") == 0
+    out = capsys.readouterr().out
+    for word in ("solve", "reproduction", "--linear-solver", "--scheduler", "--no-summary"):
+        assert f"'{word}'" in out
+
+
 def test_no_command_shows_the_help(capsys):
     assert run() == 2
     assert "usage" in capsys.readouterr().out
@@ -94,9 +106,9 @@ def test_compression_works_whatever_is_loaded_first():
 def test_every_optional_package_has_an_extra():
     modules = {"pillow": "PIL"}
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    for extra in ("generate", "bench"):
+    for extra in ("view", "generate", "bench"):
         for requirement in extras[extra]:
-            package = requirement.partition(">")[0]
+            package = str(requirement).partition(">")[0]
             if not package.startswith("initfree["):
                 assert extra_of(modules.get(package, package)) == extra
 
@@ -111,6 +123,7 @@ def test_every_optional_package_has_an_extra():
         ("pydantic", ["bench", "run", "smoke", "-o", "out"], "bench"),
         ("plotly", ["bench", "report", "out"], "bench"),
         ("pydantic", ["blender", "status"], "generate"),
+        ("PIL", ["view", "out"], "view"),
     ],
 )
 def test_missing_extras_are_named(module, arguments, extra, tmp_path):

@@ -97,7 +97,10 @@ def test_blocks_of_code_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monk
     namespace: dict[str, object] = {"__name__": "__main__"}
     for language, text in found:
         assert language in ("", "python", "text", "toml"), language
-        if language == "python":
+        included = re.fullmatch(r'--8<-- "(.*)"\n', text)
+        if included:  # a file of the repository, which other tests run
+            assert (ROOT / included[1]).is_file(), included[1]
+        elif language == "python":
             exec(compile(text, str(page), "exec"), namespace)
         elif language == "":
             for command in commands(text):
@@ -125,6 +128,22 @@ def test_examples_run(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_links_lead_somewhere(page: Path):
     for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
         assert "://" in target or (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
+def test_examples_are_short_and_have_a_picture(example: Path):
+    number = example.stem.partition("_")[0]
+    assert len(example.read_text().splitlines()) < 40
+    page = (ROOT / "docs" / "examples.md").read_text()
+    assert f'--8<-- "examples/{example.name}"' in page
+    assert f"pictures/example-{number}.png" in page
+
+
+def test_pictures_are_small_and_made_by_a_command():
+    made = (ROOT / "docs" / "pictures.py").read_text()
+    for picture in (ROOT / "docs" / "pictures").glob("*.png"):
+        assert picture.stat().st_size < 200_000, picture.name
+        assert f'"{picture.stem}": ' in made, picture.name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

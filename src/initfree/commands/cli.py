@@ -22,6 +22,7 @@ COMMANDS = {
     "bench": ("", "many runs on generated and real data: run a sweep, look at it, export it"),
     "blender": ("initfree.commands.blender:blender", "set up Blender for rendering, optional"),
     "warmup": ("initfree.commands.warmup:warmup", "compile all kernels once, so that the first solve does not"),
+    "completion": ("initfree.commands.completion:completion", "print what a shell needs to complete commands and flags"),
     "doctor": ("initfree.commands.doctor:doctor", "say what is installed, what is missing and how to get it"),
 }
 """command: where its function is (empty: it has commands of its own), what it does"""

@@ -22,6 +22,6 @@ def missing_extra(error: ImportError, prog: str) -> str | None:
     extra = extra_of(cause.name or "") if cause is not None else None
     if cause is None or extra is None:
         return None
-    # All of bench's packages and those of generate, which it stands on, come with one install.
-    extra = "bench" if " bench" in prog else extra
+    # One install for all that a command stands on: bench brings generate's packages, view some of them.
+    extra = "bench" if " bench" in prog else "view" if prog.endswith(" view") else extra
     return f"`{prog}` needs the package {cause.name}, which is not installed; expected: pip install 'initfree[{extra}]'"

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
+from scipy.sparse import csr_array
 
 from initfree.benchmark.report.figures import NEUTRAL
+from initfree.camera_graph import seriated
 from initfree.tracks import Array
 
 GREY = "#9aa4b2"
@@ -83,10 +85,10 @@ def scatter(points: Array, **style: Any) -> go.Scatter:
 
 
 def _matrix(one: SetPicture) -> go.Heatmap:
-    """Landmarks shared by each pair; the diagonal, a camera with itself, is left out."""
-    count = len(one.covisibility)
-    cells = [[None if k == l else int(one.covisibility[k, l]) for l in range(count)] for k in range(count)]
-    hover = "cameras %{x} and %{y}: %{z} landmarks<extra></extra>"
+    """Landmarks shared by each pair, those next to each other that share most; a camera with itself is left out."""
+    order = seriated(csr_array(one.covisibility)).tolist()
+    cells = [[None if k == l else int(one.covisibility[k, l]) for l in order] for k in order]
+    hover = "%{z} landmarks<extra></extra>"
     return go.Heatmap(z=cells, colorscale="Viridis", showscale=False, hovertemplate=hover)
 
 

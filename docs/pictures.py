@@ -1,0 +1,203 @@
+"""The pictures of the README and of the documentation, each made by a solve.
+
+    python docs/pictures.py [NAME ...]
+
+Needs the extras `view` and `generate`, and Chromium with Playwright for those of pages.
+"""
+
+import runpy
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+import initfree
+from initfree.commands.cli import main as command
+from initfree.drawing.raster import Look, picture
+from initfree.drawing.scene import Model, Scene
+from initfree.generator import generate
+from initfree.viewer import read_scene
+from initfree.viewer.reading import aligned
+
+HERE = Path(__file__).resolve().parent
+PICTURES, EXAMPLES = HERE / "pictures", HERE.parent / "examples"
+INK, SOFT = (28, 36, 48), (102, 112, 133)
+
+
+def strip(panels: list[tuple[str, Image.Image]]) -> Image.Image:
+    """Pictures side by side, each with its words below."""
+    width, height = panels[0][1].size
+    font = ImageFont.load_default(size=max(13, width // 20))
+    line = int(1.35 * font.size) if isinstance(font, ImageFont.FreeTypeFont) else 16
+    made = Image.new("RGB", (width * len(panels), height + line * 2 + 8), (255, 255, 255))
+    draw = ImageDraw.Draw(made)
+    for k, (words, panel) in enumerate(panels):
+        made.paste(panel, (k * width, 0))
+        for row, text in enumerate(words.split("\n")):
+            draw.text(((k + 0.5) * width, height + row * line), text, fill=INK if row == 0 else SOFT, font=font, anchor="ma")
+    return made
+
+
+def save(name: str, image: Image.Image, colours: int = 96) -> None:
+    """Few colours: a small file, and no difference to the eye."""
+    PICTURES.mkdir(exist_ok=True)
+    image.quantize(colours, dither=Image.Dither.NONE).save(PICTURES / f"{name}.png", optimize=True)
+    print(f"written: {PICTURES / name}.png")
+
+
+def building(folder: Path) -> Path:
+    """A ring of 40 cameras around a building, shuffled, half a pixel of noise; solved from random cameras."""
+    dataset = generate("set2", seed=1, shuffle=True, noise=0.5)
+    problem = initfree.load(dataset.to_colmap(noisy=True))
+    initfree.solve(problem, initfree.SolveConfig(init="normal", loss="cauchy")).write(folder / "building")
+    return folder / "building"
+
+
+def unfolding(folder: Path) -> None:
+    """Random cameras, and what each stage makes of them."""
+    scene = read_scene(building(folder))
+    assert scene.steps is not None
+    stages = np.array(scene.steps.stages)
+    varpro, refined = np.flatnonzero(stages == "varpro"), np.flatnonzero(stages == "refinement")
+    early = len(varpro) // 5
+    look = Look(width=320, height=230, closer=1.12)
+    steps = [
+        ("random cameras\nthe start", int(varpro[0])),
+        (f"stage 1: object-space error\nafter {scene.steps.index[varpro[early]]} steps", int(varpro[early])),
+        ("stage 1: object-space error\nat its end", int(varpro[-1])),
+        ("stage 2: projective refinement\nhalf-way", int(refined[len(refined) // 3])),
+    ]
+    panels = [(words, picture(scene, replace(look, step=k))) for words, k in steps]
+    save("unfolding", strip([*panels, ("metric, adjusted, certified\nthe result", picture(scene, look))]))
+
+
+def upgrade(folder: Path) -> None:
+    """The same projective reconstruction read as if it were metric, and after the metric upgrade."""
+    dataset = generate("set2", seed=1, shuffle=True, noise=0.5)
+    problem = initfree.load(dataset.to_colmap(noisy=True))
+    result = initfree.solve(problem, initfree.SolveConfig(adjust=False), "single")
+    result.write(folder / "upgrade")
+    scene = read_scene(folder / "upgrade")
+    before = result.before
+    xyz, centres = before.xyz, before.centres
+    shown = Model("before", before.names, before.R, centres, before.ids, xyz)
+    near = np.linalg.norm(xyz - np.median(xyz, axis=0), axis=1)
+    kept = near <= np.quantile(near, 0.97)
+    colour = dict(zip(scene.model.ids.tolist(), scene.colourings[0].rgb, strict=True))
+    rgb = np.array([colour.get(int(j), (128, 128, 128)) for j in before.ids[kept]], dtype=np.uint8)
+    one = replace(scene.colourings[0], rgb=rgb)
+    shown = replace(shown, ids=before.ids[kept], xyz=xyz[kept])
+    bent = replace(
+        scene, model=aligned(shown, scene.model), colourings=(one,), steps=None, joint=np.empty(0, dtype=np.int64)
+    )
+    look = Look(width=480, height=300, closer=1.05)
+    save("upgrade", strip([("projective: no angle is right", picture(bent, look)),
+                           ("after the metric upgrade", picture(scene, look))]))  # fmt: skip
+
+
+def refused(folder: Path) -> None:
+    """Two parts that a pole joins: not determined, and refused; orange is the weakest joint."""
+    problem = initfree.load(generate("adversarial-pole", seed=0).to_colmap(noisy=True))
+    result = initfree.solve(problem)
+    result.write(folder / "pole")
+    assert not result.accepted, result.certificate.reason
+    save("refused", picture(read_scene(folder / "pole"), Look(width=760, height=420, closer=1.1)))
+
+
+def example(number: str, folder: Path, look: Look | None = None, part: str = "") -> None:
+    """What an example leaves in its folder."""
+    script = next(EXAMPLES.glob(f"{number}_*.py"))
+    output = folder / number
+    before, sys.argv = sys.argv, [str(script), str(output)]
+    sys.path.insert(0, str(EXAMPLES))
+    with suppress(SystemExit):
+        runpy.run_path(str(script), run_name="__main__")
+    sys.argv = before
+    save(f"example-{number}", picture(read_scene(output / part), look or Look(width=620, height=400, closer=1.1)))
+
+
+def sweep(folder: Path) -> None:
+    """The runs of example 03's sweep, as its report has them."""
+    from initfree.benchmark.report import write_report
+
+    command = [sys.executable, str(EXAMPLES / "03_bench_formulation.py"), str(folder / "sweep")]
+    subprocess.run(command, check=True)
+    _shot(write_report(folder / "sweep"), folder / "table.png", "#reconstructions .viewer", 1280)
+    save("example-03", Image.open(folder / "table.png").convert("RGB"))
+
+
+def _shot(where: Path, output: Path, selector: str | None = None, width: int = 1180) -> None:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        tab = browser.new_page(viewport={"width": width, "height": 1020}, color_scheme="light")
+        tab.goto(where.as_uri())
+        tab.wait_for_timeout(500)
+        (tab if selector is None else tab.locator(selector).first).screenshot(path=str(output))
+        browser.close()
+
+
+def page(folder: Path) -> None:
+    """summary.html in a browser, and the view's own page."""
+    _shot(building(folder) / "summary.html", folder / "summary.png")
+    save("summary", Image.open(folder / "summary.png").convert("RGB"), colours=64)
+
+
+def overlay(folder: Path) -> None:
+    """A result over the truth, and what images share."""
+    dataset = generate("set2", seed=3, shuffle=True, noise=0.5)
+    dataset.to_colmap().write(str(_made(folder / "truth")))
+    initfree.solve(initfree.load(dataset.to_colmap(noisy=True))).write(folder / "street")
+    scene = read_scene(folder / "street", folder / "truth")
+    look = Look(width=480, height=330, closer=1.1, elevation=35.0)
+    panels = [
+        ("landmarks by uncertainty", picture(scene, replace(look, colouring="uncertainty"))),
+        ("what images share", picture(_bare(scene), replace(look, sharing=True))),
+    ]
+    save("view", strip(panels))
+
+
+def _bare(scene: Scene) -> Scene:
+    return replace(scene, other=None)
+
+
+def _made(path: Path) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def scales(folder: Path) -> None:
+    """The generated set that the README's quick start makes, as its own overview."""
+    with_code = ["generate", "set2", "--output", str(folder / "set"), "--shuffle", "--noise", "0.5"]
+    with suppress(SystemExit):
+        command(with_code)
+    image = Image.open(folder / "set" / "covisibility.png").convert("RGB")
+    save("covisibility", image.resize((image.width * 3 // 4, image.height * 3 // 4), Image.Resampling.LANCZOS))
+
+
+MADE: dict[str, Callable[[Path], None]] = {
+    "unfolding": unfolding,
+    "upgrade": upgrade,
+    "refused": refused,
+    "view": overlay,
+    "summary": page,
+    "covisibility": scales,
+    "example-01": lambda folder: example("01", folder, part="result"),
+    "example-02": lambda folder: example("02", folder),
+    "example-03": sweep,
+    "example-04": lambda folder: example("04", folder),
+    "example-05": lambda folder: example("05", folder, part="result"),
+}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or MADE:
+        with tempfile.TemporaryDirectory() as temporary:
+            MADE[name](Path(temporary))

@@ -88,6 +88,7 @@ class SolveProgress:
             self._console.print(f"compiling kernels, once, about {ABOUT_SECONDS} s", soft_wrap=True)
         self._now = ("", "compiling kernels", -1, None)
         yield
+        self._now = ("", "solving", -1, None)
         took = time.monotonic() - began
         self._event("compiled", seconds=round(took, 3))
         if not self._silent:

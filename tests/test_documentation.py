@@ -66,7 +66,8 @@ def check_other(command: list[str]) -> None:
     and goes on from, is run."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     if command[:2] == ["pip", "install"]:
-        extras = [extra for package in command[2:] for extra in re.findall(r"\[(.*)\]", package)]
+        named = [extras for package in command[2:] for extras in re.findall(r"\[(.*)\]", package)]
+        extras = [extra for some in named for extra in some.split(",")]
         assert all(extra in project["optional-dependencies"] for extra in extras), command
     elif command[0] == "make":
         assert all(f"\n{target}:" in (ROOT / "Makefile").read_text() for target in command[1:]), command

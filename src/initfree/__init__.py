@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from initfree.api import evaluate, solve
+    from initfree.auto.parts import solve_in_parts
     from initfree.certificate import Certificate
     from initfree.config import SolveConfig
     from initfree.errors import InputError
@@ -37,6 +38,7 @@ __all__ = [
     "evaluate",
     "load",
     "solve",
+    "solve_in_parts",
 ]
 
 _HOMES = {
@@ -50,6 +52,7 @@ _HOMES = {
     "evaluate": "api",
     "load": "io.load",
     "solve": "api",
+    "solve_in_parts": "auto.parts",
 }
 """module of each public name: Numba, SciPy and pycolmap (half a second) are loaded with the first name that is used, so
 that `initfree --help` is there at once"""

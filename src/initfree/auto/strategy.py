@@ -54,12 +54,12 @@ def solve_auto(
     if result is None:
         result = settled(problem, search.attempts).result(problem, [attempt.report() for attempt in search.attempts])
         result = doubt_intrinsics(result, config, on_progress)
-    result = _ended(consistent_part(result), problem)
+    result = ended(consistent_part(result), problem)
     result = replace(result, config=config, start_config=result.config, stages=(*search.reports, *result.stages))
     return _undone(result, config, truth, on_progress) if only_doubled(result.certificate) else result
 
 
-def _ended(result: Result, given: Problem) -> Result:
+def ended(result: Result, given: Problem) -> Result:
     """Wrong matches left out and intrinsics as the images have them; guesses first, because with a wrong lens much of
     what is right does not fit; unless verified matches end it (`all_matches`), which are more than the tracks."""
     o = result.problem.observations

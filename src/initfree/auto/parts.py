@@ -1,0 +1,183 @@
+"""Divide and conquer: parts of the covisibility graph solved side by side, each with its verdict, and merged.
+
+For problems that one process cannot hold, or that several machines should share: a part needs nothing of the others. What
+comes back from it are poses and landmarks, which are few beside its observations. One adjustment and one certificate judge
+the whole, exactly as after any other start; a wrong part cannot hide in it.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from initfree.auto.consistent_part import consistent_part
+from initfree.auto.merging import Merged, Part, merge
+from initfree.auto.repair import repair, repair_limits
+from initfree.auto.strategy import ended, solve_auto
+from initfree.camera_graph import smoothest, without_diagonal
+from initfree.certificate import certify
+from initfree.config import SolveConfig
+from initfree.errors import InputError
+from initfree.euclidean import resect, robust_cost
+from initfree.observations import Observations
+from initfree.parallel import blas_threads, in_order
+from initfree.pipeline import OnProgress, State, adjust_euclidean, upgrade_metric
+from initfree.problem import Problem, build_problem
+from initfree.reconstruction import Reconstruction
+from initfree.result import Result, StageReport, StartReport
+from initfree.tracks import Index, Tracks
+
+CAMERAS = 200
+"""of a part, without those that it shares"""
+SHARED = 0.3
+"""cameras of others that a part takes along, as a share of its own: those that share most landmarks with it"""
+
+
+@dataclass(frozen=True)
+class Solved:
+    """What comes back from a part: by name and id, as the whole knows them."""
+
+    reconstruction: Reconstruction
+    report: StartReport
+    reason: str
+    """of its verdict"""
+
+
+def parts_of(tracks: Tracks, cameras: int, shared: float = SHARED) -> list[Index]:
+    """Cameras of overlapping parts: halved along the Fiedler vector of the graph until a part has at most so many, each
+    then with the others' cameras that share most landmarks with it."""
+    graph = without_diagonal(tracks.covisible)
+    return [_extended(graph, own, shared) for own in _halved(graph, np.arange(tracks.cameras), cameras)]
+
+
+def _halved(graph: csr_array, members: Index, most: int) -> list[Index]:
+    """`graph` is that of `members` alone."""
+    if len(members) <= most:
+        return [members]
+    along = smoothest(graph, 1)[:, 0]
+    order = np.argsort(along, kind="stable")
+    halves = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
+    return [part for half in halves for part in _halved(csr_array(graph[half][:, half]), members[half], most)]
+
+
+def _extended(graph: csr_array, own: Index, shared: float) -> Index:
+    common = np.asarray(graph[own].sum(axis=0)).reshape(-1)
+    common[own] = 0.0
+    others = np.argsort(-common, kind="stable")[: int(np.ceil(shared * len(own)))]
+    return np.sort(np.concatenate([own, others[common[others] > 0.0]]))
+
+
+def problem_of(problem: Problem, cameras: Index) -> Problem:
+    """The problem of some cameras alone, with no observation of others: what is sent to where it is solved."""
+    o = problem.observations
+    number = np.full(len(o.images), -1, dtype=np.int64)
+    number[problem.images[cameras]] = np.arange(len(cameras))
+    rows = np.flatnonzero(number[o.image] >= 0)
+    part = Observations(
+        source=o.source,
+        images=tuple(o.images[k] for k in problem.images[cameras]),
+        cameras=o.cameras,
+        intrinsics=o.intrinsics,
+        image=number[o.image[rows]],
+        landmark_id=o.landmark_id[rows],
+        keypoint=o.keypoint[rows],
+        normalised=o.normalised[rows],
+        image_unit=o.image_unit[problem.images[cameras]],
+    )
+    return build_problem(part, problem.min_obs)
+
+
+def solve_part(problem: Problem, config: SolveConfig) -> Solved:
+    """One part by the strategy `auto`; a task of its own, on any machine."""
+    began = time.perf_counter()
+    with blas_threads(problem.tracks.cameras):
+        result = solve_auto(problem, config)
+    evidence, cost = result.certificate.evidence, robust_cost(result.problem, result.reconstruction)
+    shares = evidence.inlier_share, float(evidence.by_camera.share.min())
+    report = StartReport("part", time.perf_counter() - began, cost, result.accepted, *shares, result.stages)
+    return Solved(result.reconstruction, report, result.certificate.reason)
+
+
+def solve_in_parts(
+    problem: Problem,
+    config: SolveConfig | None = None,
+    *,
+    cameras: int = CAMERAS,
+    executor: Executor | None = None,
+    on_progress: OnProgress | None = None,
+) -> Result:
+    """From observations to a metric reconstruction and a verdict, by parts of at most so many cameras and what they share.
+
+    `executor`: any that the standard library knows, such as a ProcessPoolExecutor, or `Client.get_executor()` of Dask for
+    several machines; by default the threads of this process. Parts that are not accepted are left out, and their cameras
+    resected from the landmarks of the others. Known intrinsics only: parts would each find their own.
+    """
+    config = SolveConfig() if config is None else config
+    if not problem.calibrated:
+        raise InputError("parts are solved with known intrinsics; expected some, or the strategy auto on the whole")
+    if cameras < 3:
+        raise InputError(f"parts of {cameras} cameras; expected at least 3")
+    began = time.perf_counter()
+    pieces = [problem_of(problem, chosen) for chosen in parts_of(problem.tracks, cameras)]
+    work: Callable[[Problem], Solved] = partial(solve_part, config=config)
+    running: Iterable[Solved] = in_order(work, pieces) if executor is None else executor.map(work, pieces)
+    solved = []
+    for number, part in enumerate(running):
+        solved.append(part)
+        if on_progress is not None:
+            on_progress(f"part of {len(part.reconstruction.names)} cameras", number, None)
+    return _whole(problem, config, solved, time.perf_counter() - began, on_progress)
+
+
+def _whole(
+    problem: Problem, config: SolveConfig, solved: list[Solved], seconds: float, on_progress: OnProgress | None
+) -> Result:
+    """One adjustment and one verdict over what the accepted parts agree on."""
+    accepted = [part for part in solved if part.report.accepted]
+    if not accepted:
+        raise InputError(f"none of {len(solved)} parts was accepted; the first because {solved[0].reason}")
+    t = problem.tracks
+    merged = merge([_numbered(problem, part.reconstruction) for part in accepted], t.cameras, t.landmarks)
+    start = _completed(problem, merged, config.seed)
+    P = np.concatenate([start.R, start.t[:, :, None]], axis=2)
+    X = np.column_stack([start.xyz, np.ones(t.landmarks)])
+    report = StageReport("parts", seconds, iterations=len(solved))
+    # The cameras are metric: nothing but the reading of them is left of an upgrade.
+    read = replace(config, upgrade="none")
+    state = State(problem, read, P=P, X=X, reports=(report,), on_progress=on_progress)
+    state = adjust_euclidean(upgrade_metric(state))
+    assert state.reconstruction is not None
+    assert state.before is not None
+    assert state.upgraded is not None
+    limits = repair_limits(problem, config.max_iterations, config.adjust_tolerance)
+    reconstruction, _ = repair(problem, state.reconstruction, limits, config.seed)
+    starts = tuple(replace(part.report, name=f"part {number}") for number, part in enumerate(solved))
+    note = f"solved in {len(solved)} parts; {len(accepted)} were accepted on their own, and {len(merged.parts)} agree"
+    result = Result(
+        problem, config, P, X, state.before, state.upgraded, reconstruction, certify(problem, reconstruction),
+        state.reports, starts, "parts", notes=(note,),
+    )  # fmt: skip
+    return ended(consistent_part(result), problem)
+
+
+def _numbered(problem: Problem, reconstruction: Reconstruction) -> Part:
+    """The part's cameras and landmarks in the numbers of the whole, ascending; what the whole does not have is left out."""
+    index = {name: k for k, name in enumerate(problem.names)}
+    known = [k for k, name in enumerate(reconstruction.names) if name in index]
+    cameras = np.array([index[reconstruction.names[k]] for k in known], dtype=np.int64)
+    order = np.argsort(cameras)
+    _, mine, theirs = np.intersect1d(problem.landmark_ids, reconstruction.ids, assume_unique=True, return_indices=True)
+    part = reconstruction.subset(np.array(known, dtype=np.int64)[order], theirs)
+    return Part(part, cameras[order], mine)
+
+
+def _completed(problem: Problem, merged: Merged, seed: int) -> Reconstruction:
+    """Cameras of no part that agrees are resected from the landmarks of the others, as far as these place them."""
+    missing = np.flatnonzero(~merged.placed)
+    if not len(missing):
+        return merged.reconstruction
+    return resect(problem.tracks, problem.m, problem.unit, merged.reconstruction, missing, seed=seed)[0]

@@ -13,6 +13,8 @@ from initfree.two_view.given import two_view_geometries_of
 
 _NAME = "guessed focal lengths"
 _CONTINUED_ALPHA = 0.002
+_COARSE = 1e-5
+"""tolerance of a refinement whose cameras the Euclidean adjustment takes over"""
 
 
 def guessed_start(problem: Problem, config: SolveConfig, on_pair: OnPair | None = None) -> Start | None:
@@ -38,6 +40,12 @@ def start_with_focals(
     held = replace(config, formulation="pose-rot", refine=False, upgrade="none")
     cameras = turned_cameras(rotations, problem.tracks.cameras)
     return Start(name, held, rotations=rotations, cameras=cameras, focal=focal)
+
+
+def refined_guess(config: SolveConfig, P: Array) -> Start:
+    """On from there with free projective cameras, whose focal lengths are searched anew: cheaper than another stage 1, and
+    as good a witness."""
+    return Start(f"{_NAME}, refined", replace(config, refine_tolerance=_COARSE), projective=P)
 
 
 def continued_guess(config: SolveConfig, P: Array) -> Start:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from initfree.auto.guesses import continued_guess, guessed_start, start_with_focals
+from initfree.auto.guesses import continued_guess, guessed_start, refined_guess, start_with_focals
 from initfree.auto.start import Attempt, Deferred, Outcome, Start
 from initfree.camera_graph import without_diagonal
 from initfree.certificate.baseline import Baselines, baselines
@@ -167,9 +167,16 @@ def guessed(search: Search) -> list[Start]:
     return [] if start is None else [start]
 
 
+def guessed_refined(search: Search) -> list[Start]:
+    """On from there where it is only doubtful: a second start that finds the same settles that."""
+    doubtful = [attempt for attempt in search.attempts[-1:] if attempt.certificate.doubtful]
+    return [] if search.problem.calibrated else [refined_guess(search.short, attempt.P) for attempt in doubtful]
+
+
 def guessed_continued(search: Search) -> list[Start]:
     """On from there without the rotations."""
-    return [continued_guess(search.short, attempt.P) for attempt in search.attempts[-1:]]
+    guesses = [attempt for attempt in search.attempts if attempt.start.projective is None]
+    return [continued_guess(search.short, attempt.P) for attempt in guesses[-1:]]
 
 
 def rotations_first(search: Search) -> list[Start]:
@@ -244,6 +251,7 @@ ROUNDS: tuple[Callable[[Search], list[Start]], ...] = (
     given_intrinsics,
     guessed,
     given_after_all,
+    guessed_refined,
     guessed_continued,
     rotations_first,
     configured,

@@ -1,6 +1,7 @@
 """One start of the `auto` strategy, from its first cameras to its Euclidean end over all observations."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -11,6 +12,7 @@ from initfree.auto.repair import repair, repair_limits
 from initfree.auto.trimming import trim
 from initfree.certificate import Certificate, certify
 from initfree.certificate.baseline import Baselines
+from initfree.certificate.closeness import closeness
 from initfree.config import SolveConfig
 from initfree.euclidean import adjust, robust_cost
 from initfree.formulations.pose_rot import RelativeRotations
@@ -26,6 +28,10 @@ WRONG_MATCHES = 0.02
 """80th percentile of stage 1's reprojection error, in normalised units, that good matches stay below (0.011 on generated,
 0.006 on real data) and 5% of wrong ones exceed (0.05)"""
 
+SAME_COST, SAME_DEGREES, SAME_CAMERAS = 1e-4, 5.0, 99.5
+"""relative difference of costs, and AUC@5 of one's cameras against the other's, with which two starts led to one
+reconstruction: a fortieth of a degree in the mean"""
+
 
 @dataclass(frozen=True)
 class Start:
@@ -38,6 +44,8 @@ class Start:
     rotations: RelativeRotations | None = None
     cameras: Array | None = None
     """first cameras (cameras, 3, 4) in place of the configured initialisation"""
+    projective: Array | None = None
+    """projective cameras (cameras, 3, 4) that another start's stage 1 found: this one has none"""
     focal: Array | None = None
     """guessed focal lengths (cameras,): all stages before the adjustment see calibrated rays"""
     trimmed: float = 0.0
@@ -93,8 +101,18 @@ class Disconnected:
 Outcome = Attempt | Deferred | Disconnected
 
 
-def run_start(problem: Problem, start: Start, moving: Baselines, on_progress: OnProgress | None = None) -> Outcome:
-    """All stages of the pipeline and the repair; `moving` are the problem's baselines."""
+def run_start(
+    problem: Problem,
+    start: Start,
+    moving: Baselines,
+    on_progress: OnProgress | None = None,
+    *,
+    earlier: Sequence[Attempt] = (),
+) -> Outcome:
+    """All stages of the pipeline and the repair; `moving` are the problem's baselines.
+
+    What one of the `earlier` attempts led to as well has its verdict.
+    """
     began = time.perf_counter()
     telling = None if on_progress is None else (lambda stage, *told: on_progress(f"{start.name}: {stage}", *told))
     cameras, keep, reports = start.cameras, start.keep, ()
@@ -115,6 +133,9 @@ def run_start(problem: Problem, start: Start, moving: Baselines, on_progress: On
         if _looks_like_wrong_matches(state):
             return Deferred(start)
         state = run_stages(state, PROJECTIVE[2:])
+    elif start.projective is not None:
+        state = replace(state, P=start.projective, X=triangulate_projective(seen, start.projective))
+        state = run_stages(state, PROJECTIVE[2:])
     else:
         state = run_stages(state, PROJECTIVE)
     if left is not None:
@@ -130,7 +151,8 @@ def run_start(problem: Problem, start: Start, moving: Baselines, on_progress: On
     if rounds:
         report = StageReport("repair", time.perf_counter() - repairing, iterations=rounds, cost=cost)
         state = state.with_report(report)
-    certificate = certify(problem, reconstruction, moving)
+    known = _certified(reconstruction, cost, earlier)
+    certificate = certify(problem, reconstruction, moving) if known is None else known
     better = certificate.evidence.alternative
     if better is not None and better.ratio < 1.0 and robust_cost(problem, better.reconstruction) < cost:
         # The search for another reconstruction found the better one of the two: it is what the start led to.
@@ -145,6 +167,17 @@ def run_start(problem: Problem, start: Start, moving: Baselines, on_progress: On
         start, state.P, state.X, state.before, state, reconstruction, certificate, cost, state.reports,
         time.perf_counter() - began,
     )  # fmt: skip
+
+
+def _certified(reconstruction: Reconstruction, cost: float, earlier: Sequence[Attempt]) -> Certificate | None:
+    """The verdict on an earlier attempt that led to the same cameras at the same cost."""
+    for attempt in earlier:
+        a, b = attempt.reconstruction, reconstruction
+        if abs(attempt.cost - cost) > SAME_COST * cost:
+            continue
+        if min(closeness(a.R, a.centres, b.R, b.centres, SAME_DEGREES)) > SAME_CAMERAS:
+            return attempt.certificate
+    return None
 
 
 def _looks_like_wrong_matches(state: State) -> bool:

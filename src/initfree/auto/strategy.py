@@ -132,7 +132,10 @@ def _run(search: Search, starts: list[Start]) -> bool:
     abandoned = Event()
     watched = abandonable(search.on_progress, abandoned)
     problem = search.problem
-    running = in_order(lambda start: run_start(problem, start, search.moving, watched), starts, abandoned)
+    earlier = tuple(search.attempts)
+    running = in_order(
+        lambda start: run_start(problem, start, search.moving, watched, earlier=earlier), starts, abandoned
+    )  # fmt: skip
     try:
         for outcome in running:
             search.outcomes.append(outcome)

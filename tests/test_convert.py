@@ -162,3 +162,51 @@ def test_a_picture_of_the_array(tmp_path, model):
         assert picture.size == (960, 720)
     # Pyramids of the cameras in red.
     assert any(r > 180 and g < 80 and b < 60 for r, g, b in colours)
+
+
+def photographs(folder, model):
+    """An image of random stones for each image of the model."""
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for image in pycolmap.Reconstruction(str(model)).images.values():
+        coarse = rng.integers(0, 255, size=(30, 40, 3), dtype=np.uint8)
+        pycolmap.Bitmap.from_array(np.kron(coarse, np.ones((16, 16, 1), dtype=np.uint8))).write(str(folder / image.name))
+    return folder
+
+
+def test_splats_get_pinhole_cameras_and_images_without_distortion(tmp_path, model, capsys):
+    images, out = photographs(tmp_path / "photographs", model), tmp_path / "splats"
+    with pytest.raises(SystemExit) as ended:
+        main(["convert", str(model), str(out), "--images", str(images)])
+    assert ended.value.code == 0
+    assert "(splats)" in capsys.readouterr().out
+    assert sorted(path.name for path in out.iterdir()) == ["images", "sparse"]
+    written, before = (pycolmap.Reconstruction(str(path)) for path in (out / "sparse" / "0", model))
+    assert {camera.model_name for camera in written.cameras.values()} == {"PINHOLE"}
+    assert written.num_points3D() == before.num_points3D()
+    assert written.compute_mean_reprojection_error() < 1e-3
+    for image in written.images.values():
+        camera = written.cameras[image.camera_id]
+        assert pycolmap.Bitmap.read(str(out / "images" / image.name), as_rgb=True).to_array().shape == (
+            camera.height,
+            camera.width,
+            3,
+        )
+
+
+@pytest.mark.parametrize(
+    ("damage", "flags", "says"),
+    [
+        (lambda folder: min(folder.iterdir()).unlink(), [], "lacks 'image000.jpg'"),
+        (lambda folder: min(folder.iterdir()).write_bytes(b"no image"), [], "cannot be read as an image"),
+        (lambda folder: None, ["--to", "ply"], "expected splats with --images"),
+    ],
+)
+def test_splats_without_their_images_are_not_written(tmp_path, model, damage, flags, says, capsys):
+    images = photographs(tmp_path / "photographs", model)
+    damage(images)
+    with pytest.raises(SystemExit) as ended:
+        main(["convert", str(model), str(tmp_path / "splats"), "--images", str(images), *flags])
+    assert ended.value.code == 2
+    assert says in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "splats").exists()

@@ -215,6 +215,37 @@ def test_databases_of_old_versions_have_no_poses_and_no_rigs(db, scene):
     assert np.isnan(observations.pairs.R).all()
 
 
+def test_rigs_of_several_sensors_and_pose_priors_are_not_read(db, scene):
+    """How sensors stand to each other and where they are is input poses: the same database without them is the same."""
+    before = load_observations(db)
+    with pycolmap.Database.open(db) as database:
+        camera = database.read_camera(1)
+        camera.camera_id = 2
+        database.write_camera(camera, use_camera_id=True)
+        rig = pycolmap.Rig()
+        rig.rig_id = 1
+        rig.add_ref_sensor(database.read_camera(1).sensor_id)
+        apart = pycolmap.Rigid3d(pycolmap.Rotation3d(np.eye(3)), np.array([0.3, 0.0, 0.0]))
+        rig.add_sensor(camera.sensor_id, apart)
+        database.write_rig(rig, use_rig_id=True)
+        for frame_id in (1, 2, 3, 4):
+            frame = pycolmap.Frame()
+            frame.frame_id, frame.rig_id = frame_id, 1
+            for number, sensor in ((2 * frame_id - 1, 1), (2 * frame_id, 2)):
+                image = database.read_image(number)
+                image.camera_id = sensor
+                database.update_image(image)
+                frame.add_data_id(image.data_id)
+            database.write_frame(frame, use_frame_id=True)
+    after = load_observations(db)
+    assert np.array_equal(after.normalised, before.normalised)
+    assert np.array_equal(after.landmark_id, before.landmark_id)
+    assert {image.camera_id for image in after.images} == {1, 2}
+    result = initfree.solve(build_problem(after))
+    assert result.accepted
+    assert len(result.reconstruction.names) == scene.tracks.cameras
+
+
 def test_an_identity_in_place_of_a_geometry_says_nothing(db):
     """hloc writes matches that were verified elsewhere with E = F = I and no translation."""
     eye, q = np.eye(3).tobytes(), np.array([1.0, 0.0, 0.0, 0.0]).tobytes()

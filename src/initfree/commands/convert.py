@@ -16,6 +16,7 @@ def convert(
     /,
     alignment: tyro.conf.OmitArgPrefixes[Alignment],
     to: str | None = None,
+    images: Path | None = None,
 ) -> int:
     """Convert a reconstruction, or its observations.
 
@@ -28,8 +29,9 @@ def convert(
     Args:
         input: What `initfree formats` lists.
         output: File or directory to write; its name tells the format unless --to does.
-        to: colmap, ply, picture, nerfstudio, json, caliscope, anipose, multicamselfcal, dlt or table.
+        to: colmap, ply, picture, nerfstudio, json, caliscope, anipose, multicamselfcal, dlt, splats or table.
+        images: Directory of the images; `splats` writes them without distortion beside a model of PINHOLE cameras.
     """
-    name = convert_files(input, output, to, alignment)
+    name = convert_files(input, output, to, alignment, images)
     Console(highlight=False, markup=False).print(f"written: {output} ({name})", soft_wrap=True)
     return 0

@@ -15,6 +15,7 @@ from initfree.io.formats import Asked, format_of
 from initfree.io.picture import write_picture
 from initfree.io.quiet import quiet
 from initfree.io.staged import staged_directory
+from initfree.io.undistorted import write_undistorted
 from initfree.observations import Observations
 from initfree.reconstruction import Reconstruction
 
@@ -63,14 +64,18 @@ TARGETS = (
 )
 TABLE = "table"
 """of observations: needs no poses"""
+SPLATS = "splats"
+"""needs the images too"""
 
 
-def convert(source: Path, output: Path, to: str | None = None, alignment: Alignment | None = None) -> str:
+def convert(
+    source: Path, output: Path, to: str | None = None, alignment: Alignment | None = None, images: Path | None = None
+) -> str:
     """Write what is at `source` to `output`, and say as what: `to`, or what the output's name means.
 
-    The world is as in the source, or `alignment`'s.
+    The world is as in the source, or `alignment`'s. `images`: the directory of the images, which `splats` undistorts.
     """
-    name = to or _meant(output)
+    name = to or (_meant(output) if images is None else SPLATS)
     if output.resolve() == source.resolve():
         raise InputError(f"output {output} is the input; expected another path")
     if name == TABLE:
@@ -80,11 +85,20 @@ def convert(source: Path, output: Path, to: str | None = None, alignment: Alignm
         _whole(output, lambda path: _write_table(observations, path))
         return TABLE
     target = next((one for one in TARGETS if one.name == name), None)
-    if target is None:
-        raise InputError(f"--to is {name!r}; expected one of {', '.join([one.name for one in TARGETS] + [TABLE])}")
+    if target is None and name != SPLATS:
+        raise InputError(f"--to is {name!r}; expected one of {', '.join([one.name for one in TARGETS] + [SPLATS, TABLE])}")
+    if (name == SPLATS) != (images is not None):
+        raise InputError(
+            f"--to is {name!r} and --images is {images}; expected splats with --images, and nothing else with it"
+        )
     model = model_of(source)
     if alignment is not None:
         align(model, alignment, read_moments(source))
+    if target is None:
+        assert images is not None
+        with staged_directory(output) as staging:
+            write_undistorted(model, images, staging)
+        return SPLATS
     if target.folder:
         with staged_directory(output) as staging:
             target.write(model, staging)

@@ -95,12 +95,13 @@ def digits(result: Result) -> bytes:
     return np.concatenate(parts).tobytes()
 
 
-def orders(name: str, count: int, home: Path) -> str:
+def orders(name: str, count: int, home: Path, intrinsics: Intrinsics | None = None) -> str:
     """How many different results `count` orders of the cameras have."""
     rng, source, found = np.random.default_rng(0), data_directory() / "arrays" / "mcsc" / name, set()
     for k in range(count):
         order = rng.permutation(len(np.loadtxt(source / "IdMat.dat")))
-        found.add(digits(initfree.solve(initfree.load(written(source, home / f"{name}-{k}", order)))))
+        folder = written(source, home / f"{name}-{intrinsics}-{k}", order)
+        found.add(digits(initfree.solve(initfree.load(folder, intrinsics=intrinsics))))
     return str(len(found))
 
 
@@ -229,8 +230,10 @@ def main(
         if table.row_count:
             console.print(table)
         if "orders" in parts:
-            for name in MCSC:
-                console.print(f"{name}: {orders(name, count, Path(folder))} result(s) of {count} orders of the cameras")
+            for name, kind in (*((name, None) for name in MCSC), (MCSC[2], "unknown")):
+                results = orders(name, count, Path(folder), kind)
+                given = "as the input says" if kind is None else "without .rad"
+                console.print(f"{name}, {given}: {results} result(s) of {count} orders of the cameras")
         if "thin" in parts:
             console.print(thin(Path(folder), seeds))
 

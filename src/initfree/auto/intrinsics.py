@@ -220,7 +220,10 @@ def refine_intrinsics(
     if principal_point is None:
         more = replace(start, lenses=lenses.with_principal_points())
         other = sight.centred().fit(more, everything, QUICK, scales=_WIDE)
-        if pays(best, other, everything, PRINCIPAL_POINT_SHARE):
+        # Where the latter agree: wrong matches cost both the same, and more than all that one gains.
+        near = sight.consensus(other)
+        both = sight.fit(best.view, near, QUICK), sight.centred().fit(other.view, near, QUICK)
+        if pays(*both, near, PRINCIPAL_POINT_SHARE):
             best, sight = other, sight.centred()
     agreeing = sight.consensus(best)
     if not agreeing.any():

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pycolmap
 from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from initfree.certificate.focal import FocalLengths
 from initfree.engine.levenberg_marquardt import LMConfig
@@ -256,7 +256,7 @@ def pays(before: IntrinsicsAdjustment, after: IntrinsicsAdjustment, used: Chosen
     if freedom <= 0 or equations <= 0 or decrease <= share * before.data_cost:
         return False
     variance = max(2.0 * after.data_cost / equations, 1e-12)
-    return bool(2.0 * decrease / variance > chi2.isf(CHANCE, freedom) and np.sqrt(2.0 * decrease / count) > LEAST_SYSTEMATIC)
+    return bool(2.0 * decrease / variance > chdtri(freedom, CHANCE) and np.sqrt(2.0 * decrease / count) > LEAST_SYSTEMATIC)
 
 
 def _freer(

@@ -8,9 +8,9 @@ which is what starts that run side by side do.
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from threading import Lock, local
+from queue import SimpleQueue
+from threading import Lock, Thread, local
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,8 @@ _SMALL = 4000
 """Observations, or pairs of them, below which waking a thread costs more than it gains."""
 
 _threads: int = vars(config)["NUMBA_NUM_THREADS"]
-_helpers: ThreadPoolExecutor | None = None
+_Task = tuple[Callable[[], None], "SimpleQueue[BaseException | None]"]
+_helpers: "SimpleQueue[_Task | None] | None" = None
 _lock = Lock()
 _here = local()
 
@@ -36,6 +37,9 @@ def set_threads(count: int) -> None:
     if count < 1:
         raise InputError(f"the number of threads is {count}; expected at least 1")
     with _lock:
+        if _helpers is not None:
+            for _ in range(_threads - 1):
+                _helpers.put(None)
         _threads, _helpers = count, None
 
 
@@ -72,23 +76,41 @@ def run(function: Callable[..., Any], work: Index | int, *arguments: Any) -> Non
             if bounds[part] < bounds[part + 1]:
                 function(bounds[part], bounds[part + 1], *arguments)
 
-    pool = _pool(count)
-    helping = [pool.submit(take) for _ in range(count - 1)]
+    done: SimpleQueue[BaseException | None] = SimpleQueue()
+    work_for_helpers = _work(count)
+    for _ in range(count - 1):
+        work_for_helpers.put((take, done))
     try:
         take()
     finally:
         # Whatever happened here, nobody may write into the buffers after this call.
-        wait(helping)
-    for helper in helping:
-        helper.result()
+        failures = [done.get() for _ in range(count - 1)]
+    for failure in failures:
+        if failure is not None:
+            raise failure
 
 
-def _pool(count: int) -> ThreadPoolExecutor:
+def _work(count: int) -> "SimpleQueue[_Task | None]":
+    """What the helpers take their work from. A queue and no more: an executor's futures take longer than a small part."""
     global _helpers
     with _lock:
         if _helpers is None:
-            _helpers = ThreadPoolExecutor(count - 1, thread_name_prefix="initfree")
+            _helpers = SimpleQueue()
+            for number in range(count - 1):
+                Thread(target=_help, args=(_helpers,), name=f"initfree-{number}", daemon=True).start()
         return _helpers
+
+
+def _help(tasks: "SimpleQueue[_Task | None]") -> None:
+    while (task := tasks.get()) is not None:
+        take, done = task
+        failure: BaseException | None = None
+        try:
+            take()
+        except BaseException as raised:  # handed to the thread that waits
+            failure = raised
+        done.put(failure)
+        del task, take, done  # and with them the buffers
 
 
 def _after_fork() -> None:

@@ -45,7 +45,7 @@ from initfree.reconstruction import Reconstruction
 SETS = ("set1", "set2", "set3", "set4", "set6", "set7", "set8", "thin1", "thin2", "thin3", "thin4")
 ATTACKS = (
     "street", "towers", "facades", "spot", "pole", "clusters", "poster", "cubic", "quadric", "near-affine", "panorama",
-    "stops",
+    "stops", "two-motions",
 )  # fmt: skip
 """presets adversarial-NAME, solved by `auto` alone, with at least 0.5 px of noise, at most 5% of wrong matches"""
 NOISE = (0.0, 0.5, 1.0)
@@ -56,6 +56,8 @@ INITS = ("spectral", "unit-circle", "normal", "normal-affine", "spectral-outward
 SINGLES = 4
 LEAST_AUC20 = 90.0
 MOST_RMSE = 0.05
+MOVED_PIXELS = 20.0
+"""no noise moves an observation as far"""
 NEAR_ORACLE = 1.0
 """percent of AUC@20 by which a run may be below the oracle and still be all that there is to find"""
 AS_ORACLE = 1.2
@@ -104,7 +106,7 @@ threshold also sets how much chance is allowed)"""
 
 
 def of_one_point(truth: pycolmap.Reconstruction, given: pycolmap.Reconstruction) -> Reconstruction:
-    """The truth without landmarks whose given track has observations of another."""
+    """The truth without landmarks whose given track has observations of another, or of a thing that moved."""
     model = as_model(truth)
     owner = {
         (image_id, k): point.point3D_id
@@ -112,12 +114,20 @@ def of_one_point(truth: pycolmap.Reconstruction, given: pycolmap.Reconstruction)
         for k, point in enumerate(image.points2D)
         if point.has_point3D()
     }
-    foreign = np.array([
-        sum(owner.get((e.image_id, e.point2D_idx), i) != i for e in given.point3D(int(i)).track.elements) > 1
-        if given.exists_point3D(int(i))
-        else False
-        for i in model.ids
-    ])  # fmt: skip
+    moved = {
+        point.point3D_id
+        for image_id, image in truth.images.items()
+        for point, seen in zip(image.points2D, given.images[image_id].points2D, strict=True)
+        if point.has_point3D() and np.abs(point.xy - seen.xy).max() > MOVED_PIXELS
+    }
+
+    def mixed(i: int) -> bool:
+        if not given.exists_point3D(i):
+            return False
+        elements = given.point3D(i).track.elements
+        return sum(owner.get((e.image_id, e.point2D_idx), i) != i for e in elements) > 1
+
+    foreign = np.array([int(i) in moved or mixed(int(i)) for i in model.ids])
     return replace(model, ids=model.ids[~foreign], xyz=model.xyz[~foreign])
 
 

@@ -24,7 +24,9 @@ sys.path.insert(0, str(ROOT / "tests"))
 from mutations import inputs, write_mutated  # noqa: E402
 
 from initfree.errors import InputError  # noqa: E402
+from initfree.io.formats import format_of  # noqa: E402
 from initfree.io.load import load, load_model  # noqa: E402
+from initfree.observations import Intrinsics  # noqa: E402
 
 SECONDS = 20
 MEBIBYTES = 1024
@@ -32,11 +34,11 @@ _ADDRESS_SPACE = 8 << 30
 """bytes: a case that wants more is ended before the machine suffers"""
 
 
-def read(path: Path, intrinsics: str) -> int:
-    """What the command does with an input; the exit code."""
+def read(path: Path, intrinsics: Intrinsics, poses: bool) -> int:
+    """What the command does with an input, whose format has poses or not; the exit code."""
     try:
         load(path, 3, intrinsics)
-        if path.suffix != ".db":  # A database has no poses.
+        if poses:
             load_model(path)
     except InputError as error:
         print(f"initfree: error: {error}", file=sys.stderr)
@@ -44,7 +46,7 @@ def read(path: Path, intrinsics: str) -> int:
     return 0
 
 
-def run_case(path: Path, place: Path, intrinsics: str) -> tuple[str, str, float]:
+def run_case(path: Path, place: Path, intrinsics: Intrinsics, poses: bool) -> tuple[str, str, float]:
     """(verdict, what was printed, peak MiB) of one input, read in a fork of this process."""
     printed = place / "printed"
     child = os.fork()
@@ -58,7 +60,7 @@ def run_case(path: Path, place: Path, intrinsics: str) -> tuple[str, str, float]
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             os.chdir(place / "work")
             signal.alarm(SECONDS)
-            code = read(path, intrinsics)
+            code = read(path, intrinsics, poses)
         except BaseException:
             import traceback
 
@@ -85,6 +87,15 @@ def run_case(path: Path, place: Path, intrinsics: str) -> tuple[str, str, float]
     return ("traceback" if "Traceback" in text else "other output"), text, peak
 
 
+def _intrinsics(source: Path) -> tuple[Intrinsics, ...]:
+    """What can be asked of a sound input: detections alone come without intrinsics."""
+    try:
+        load(source, 3, "known")
+    except InputError:
+        return ("unknown",)
+    return ("known", "unknown")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, default=500, help="damaged inputs for each reader")
@@ -98,9 +109,10 @@ def main() -> None:
         sound = inputs(root / "sound")
         (root / "work").mkdir()
         for name, source in sound.items():
-            assert read(source, "known") == 0, "a sound input must be read"
             if arguments.readers and name not in arguments.readers:
                 continue
+            poses, kinds = format_of(source).model is not None, _intrinsics(source)
+            assert all(read(source, kind, poses) == 0 for kind in kinds), "a sound input must be read"
             verdicts: Counter[str] = Counter()
             began, peak = time.perf_counter(), 0.0
             messages: dict[str, str] = {}
@@ -108,7 +120,7 @@ def main() -> None:
                 rng = random.Random(f"{name} {arguments.seed} {k}")
                 target = root / f"{source.stem}-{k}{source.suffix}"
                 write_mutated(source, target, rng)
-                verdict, text, used = run_case(target, root, rng.choice(("known", "unknown")))
+                verdict, text, used = run_case(target, root, rng.choice(kinds), poses)
                 (root / "printed").unlink()
                 peak = max(peak, used)
                 verdicts[verdict] += 1

@@ -11,6 +11,9 @@ from keypoint_files import write_deeplabcut, write_idiap, write_openpose, write_
 from models import to_bal, to_reconstruction
 from synthetic import ring
 from test_database import write as write_database
+from test_formats import WRITERS
+
+OTHER_PROGRAMS = ("OpenSfM", "Bundler", "NVM", "MultiCamSelfCal", "caliscope", "table")
 
 _INTEGERS = (0, 1, 2, 7, 255, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**33, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
 _FLOATS = (float("nan"), float("inf"), float("-inf"), 1e300, -1e300, 1e308, 1e-320, 0.0, -0.0, -1.0, 1e18)
@@ -85,6 +88,8 @@ def inputs(directory: Path) -> dict[str, Path]:
     found["sleap"] = write_sleap(directory / "sleap")
     found["openpose"] = write_openpose(directory / "openpose")
     found["idiap.txt"] = write_idiap(directory / "idiap" / "ba_problem.txt")
+    for name in OTHER_PROGRAMS:
+        found[name] = WRITERS[name](directory / name, scene)
     return found
 
 

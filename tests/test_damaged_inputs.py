@@ -13,18 +13,20 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mutations import inputs, write_mutated
+from mutations import OTHER_PROGRAMS, inputs, write_mutated
 
 from initfree.errors import InputError
 from initfree.io.load import load, load_model
+from initfree.observations import Intrinsics
 
 GIBIBYTE = 1 << 30
 READERS = (
     "colmap-binary", "colmap-text", "database.db", "bal.txt", "bal.gz", "bal.bz2",
-    "deeplabcut", "sleap", "openpose", "idiap.txt",
+    "deeplabcut", "sleap", "openpose", "idiap.txt", *OTHER_PROGRAMS,
 )  # fmt: skip
-DETECTIONS = READERS[-4:]
+DETECTIONS = ("deeplabcut", "sleap", "openpose", "idiap.txt", "table")
 """have no poses, and mostly no intrinsics"""
+WITHOUT_POSES = (*DETECTIONS, "OpenSfM", "MultiCamSelfCal", "database.db")
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +44,11 @@ def one_gibibyte():
     resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-def refusal(path: Path, intrinsics: str = "known", *, poses: bool = True) -> str:
+def refusal(path: Path, intrinsics: Intrinsics = "known", *, poses: bool = True) -> str:
     """The sentence with which a reader refuses; empty where it reads."""
     told = []
     reads = (lambda: load(path, 3, intrinsics), lambda: load_model(path))
-    # A database has no poses.
-    for read in reads if poses and path.suffix != ".db" else reads[:1]:
+    for read in reads if poses else reads[:1]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
@@ -65,8 +66,7 @@ def refusal(path: Path, intrinsics: str = "known", *, poses: bool = True) -> str
 
 @pytest.mark.parametrize("name", READERS)
 def test_sound_inputs_are_read(sound, name):
-    detections = name in DETECTIONS
-    assert not refusal(sound[name], "unknown" if detections else "known", poses=not detections)
+    assert not refusal(sound[name], "unknown" if name in DETECTIONS else "known", poses=name not in WITHOUT_POSES)
 
 
 @pytest.mark.usefixtures("one_gibibyte")
@@ -79,8 +79,8 @@ def test_damaged_inputs_are_read_or_refused(sound, name, seed):
     with tempfile.TemporaryDirectory() as directory:
         target = Path(directory) / f"damaged{sound[name].suffix}"
         write_mutated(sound[name], target, rng)
-        detections = name in DETECTIONS
-        refusal(target, "unknown" if detections else rng.choice(("known", "unknown")), poses=not detections)
+        intrinsics = "unknown" if name in DETECTIONS else rng.choice(("known", "unknown"))
+        refusal(target, intrinsics, poses=name not in WITHOUT_POSES)
 
 
 def overwritten(source: Path, target: Path, file: str, at: int, value: bytes) -> Path:

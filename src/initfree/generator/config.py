@@ -104,6 +104,9 @@ class Part:
     size: tuple[Positive, Positive, Positive] = (1.0, 1.0, 1.0)
     equal_to: Annotated[int, Field(ge=0)] | None = None
     """An earlier part that looks the same: its landmarks again, about this centre; its shape, size and number count."""
+    moves: Vector = (0.0, 0.0, 0.0)
+    """The way that a box goes, straight and evenly, from the first image of the trajectory to the last: what noisy/0 sees of
+    it. The truth has it where the first image sees it."""
 
 
 @dataclass(frozen=True, config=_strict)

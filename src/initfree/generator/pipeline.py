@@ -13,6 +13,7 @@ from initfree.generator.dataset import Dataset
 from initfree.generator.degrade import degrade, initial_values
 from initfree.generator.density import thin
 from initfree.generator.existing import existing
+from initfree.generator.motion import in_motion
 from initfree.generator.observe import observe
 from initfree.generator.presets import load, override
 from initfree.generator.scenes.parts import equal_landmarks
@@ -33,13 +34,15 @@ def generate(config: configuration.Config | str | Path, seed: int = 0, **overrid
     scene = config.scene
     if isinstance(scene, configuration.ColmapModel):
         names, cameras, camera_of_image, poses, landmarks, observations = existing(scene, config.shuffle, seed)
+        moment = np.zeros(len(poses))
         surface = None
     else:
         surface = scenes.build(scene, stream(seed, "scene"))
         assert config.trajectory is not None
         poses = poses_along(config.trajectory, scene, surface.centre, seed)
-        if config.shuffle:
-            poses = poses[stream(seed, "shuffle").permutation(len(poses))]
+        order = stream(seed, "shuffle").permutation(len(poses)) if config.shuffle else np.arange(len(poses))
+        poses = poses[order]
+        moment = order / max(len(poses) - 1, 1)
         cameras = intrinsics(config.camera, len(poses), seed)
         camera_of_image = np.arange(len(poses)) % len(cameras)
         names = [f"{number:04d}.png" for number in range(len(poses))]
@@ -68,7 +71,7 @@ def generate(config: configuration.Config | str | Path, seed: int = 0, **overrid
         colors=landmarks.colors,
         observations=observations,
         noisy=degrade(
-            observations,
+            in_motion(scene, observations, landmarks.positions, poses, [cameras[k] for k in camera_of_image], moment),
             len(names),
             len(landmarks),
             config.degradation,

@@ -35,7 +35,7 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Obser
     """Focal lengths and distortion of the file are a guess to refine. Image ids and point ids count from 1."""
     bundle = _read(path)
     views = bundle.views
-    size = size_around(views.uv)
+    size = size_around(str(path), views.uv)
     focal = np.where(bundle.cameras[:, 0] > 0.0, bundle.cameras[:, 0], float(size))
     cameras = [centred_camera(f, k1, k2, size) for f, (k1, k2) in zip(focal, bundle.cameras[:, 1:3], strict=True)]
     return observations_of_rows(

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from initfree.errors import InputError
 from initfree.io.columns import combined, find, labels, moments_of, numbers, optional, read_columns
-from initfree.io.rows import observations_of_array, opencv_camera, unknown_camera
+from initfree.io.rows import LARGEST_IMAGE, observations_of_array, opencv_camera, unknown_camera
 from initfree.observations import Intrinsics, Observations
 from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array
@@ -77,10 +77,13 @@ def reconstruction_of(path: Path) -> Reconstruction:
     for name, camera in table.items():
         if "rotation" not in camera or "translation" not in camera or camera.get("ignore", False):
             continue
-        rotation, translation = (
-            np.asarray(camera["rotation"], dtype=np.float64),
-            np.asarray(camera["translation"], dtype=np.float64),
-        )
+        place = path / _TOML
+        rotation, translation = (_numbers(place, name, key, camera[key]) for key in ("rotation", "translation"))
+        if rotation.size not in (3, 9) or translation.size != 3:
+            raise InputError(
+                f"{place}: camera {name} has {rotation.size} numbers of rotation and {translation.size} of translation; "
+                "expected 3 or 9, and 3"
+            )
         names.append(f"cam_{name}")
         R.append(Rotation.from_rotvec(rotation.reshape(3)).as_matrix() if rotation.size == 3 else rotation.reshape(3, 3))
         t.append(translation.reshape(3))
@@ -90,8 +93,8 @@ def reconstruction_of(path: Path) -> Reconstruction:
 
 
 def _camera(path: Path, name: str, table: dict[str, Any], calibrated: bool) -> Any:
-    size = np.asarray(table.get("size", ()), dtype=np.float64)
-    if size.shape != (2,) or not (size >= 1).all():
+    size = _numbers(path, name, "size", table.get("size", ()))
+    if size.shape != (2,) or not ((size >= 1) & (size <= LARGEST_IMAGE)).all():
         raise InputError(f"{path}: camera {name} has size {table.get('size')}; expected [width, height]")
     if not calibrated:
         return unknown_camera(*size)

@@ -79,7 +79,11 @@ def numbers(path: Path, name: str, values: Sequence[Any]) -> Array:
 def labels(values: Sequence[Any]) -> tuple[list[str], Index]:
     """Distinct values as text, in the order of numbers where they are numbers, and which of them each row has."""
     text = [str(value).strip() for value in values]
-    found = sorted(set(text), key=lambda name: (not _is_number(name), float(name) if _is_number(name) else 0.0, name))
+
+    def place(name: str) -> tuple[bool, float, str]:
+        return not _is_number(name), float(name) if name and _is_number(name) else 0.0, name
+
+    found = sorted(set(text), key=place)
     number = {name: k for k, name in enumerate(found)}
     return found, np.array([number[name] for name in text], dtype=np.int64)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from initfree.errors import InputError
-from initfree.io.rows import observations_of_array, opencv_camera, unknown_camera
+from initfree.io.rows import LARGEST_IMAGE, observations_of_array, opencv_camera, unknown_camera
 from initfree.observations import Intrinsics, Observations
 from initfree.tracks import Array
 
@@ -36,8 +36,11 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Obser
     xy = xyz[image, :2, frame]
     if size is None:
         size = np.tile(np.ceil(np.abs(xy[np.isfinite(xy).all(axis=1)]).max(axis=0, initial=1.0)) + 1.0, (cameras, 1))
-    if size.shape != (cameras, 2) or not (size >= 1).all():
+    if size.shape != (cameras, 2):
         raise InputError(f"{path / 'Res.dat'} has shape {size.shape}; expected width and height of {cameras} cameras")
+    if not ((size >= 1) & (size <= LARGEST_IMAGE)).all():
+        odd = size[~((size >= 1) & (size <= LARGEST_IMAGE))][0]
+        raise InputError(f"{path / 'Res.dat'} has images {odd:g} px wide or high; expected 1 to {LARGEST_IMAGE:g}")
     rad = _rad_files(path)
     given = len(rad) == cameras and cameras > 0
     if intrinsics in ("known", "refine") and not given:

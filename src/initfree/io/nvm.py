@@ -23,6 +23,10 @@ def is_nvm(path: Path) -> bool:
     return path.is_file() and begins_with(path, _HEAD)
 
 
+_LARGEST = 1e100
+"""of a quaternion: beyond it its square is infinite"""
+
+
 @dataclass(frozen=True)
 class _Model:
     names: list[str]
@@ -35,7 +39,7 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Obser
     """Focal lengths and distortion of the file are a guess to refine. Image ids and point ids count from 1."""
     model = _read(path)
     views = model.views
-    size = size_around(views.uv)
+    size = size_around(str(path), views.uv)
     cameras = [centred_camera(f, -k, 0.0, size) for f, k in model.cameras[:, [0, 8]]]
     return observations_of_rows(
         str(path), model.names, cameras, views.image, views.landmark + 1, views.uv + size / 2.0, intrinsics or "refine"
@@ -46,8 +50,9 @@ def reconstruction_of(path: Path) -> Reconstruction:
     """The file's own cameras and points."""
     model = _read(path)
     quaternion = model.cameras[:, 1:5]
-    if (np.linalg.norm(quaternion, axis=1) == 0.0).any():
-        raise InputError(f"{path}: a camera's quaternion is zero; expected a rotation")
+    largest = np.abs(quaternion).max(axis=1, initial=0.0)
+    if not ((largest > 0.0) & (largest < _LARGEST)).all():
+        raise InputError(f"{path}: a camera's quaternion is zero or beyond all numbers; expected a rotation")
     R = Rotation.from_quat(quaternion[:, [1, 2, 3, 0]]).as_matrix()
     t = -(R @ model.cameras[:, 5:8, None])[:, :, 0]
     return Reconstruction.of_poses(tuple(model.names), R, t, np.arange(1, len(model.views.xyz) + 1), model.views.xyz)

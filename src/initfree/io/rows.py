@@ -73,6 +73,10 @@ def observations_of_array(
     return replace(found, images=images, moments=moments)
 
 
+LARGEST_IMAGE = 1e7
+"""pixels: no image is as large"""
+
+
 def unknown_camera(width: float, height: float) -> pycolmap.Camera:
     """A camera of which the image's size is all that is known."""
     focal = float(max(width, height))
@@ -86,8 +90,11 @@ def centred_camera(focal: float, k1: float, k2: float, size: int) -> pycolmap.Ca
     return pycolmap.Camera(model="RADIAL", width=size, height=size, params=[focal, size / 2.0, size / 2.0, k1, k2])
 
 
-def size_around(xy: Array) -> int:
+def size_around(source: str, xy: Array) -> int:
     """Width of a square image around its middle that holds all observations measured from there."""
+    farthest = float(np.abs(xy[np.isfinite(xy)]).max(initial=1.0))
+    if farthest > LARGEST_IMAGE:
+        raise InputError(f"{source} has an observation {farthest:.6g} px from the middle of its image; expected a pixel")
     return 2 * int(np.ceil(float(np.abs(xy[np.isfinite(xy)]).max(initial=1.0)))) + 2
 
 
@@ -95,9 +102,9 @@ def opencv_camera(
     source: str, width: int, height: int, K: Array, distortion: Array, fisheye: bool = False
 ) -> pycolmap.Camera:
     """OpenCV's K and distortion (k1 k2 p1 p2 [k3 [k4 k5 k6]], or k1 k2 k3 k4 of a fisheye) as a COLMAP camera."""
-    focal = [K[0, 0], K[1, 1], K[0, 2], K[1, 2]]
     d = np.asarray(distortion, dtype=np.float64).reshape(-1)
-    if K.shape != (3, 3) or not (np.isfinite(K).all() and np.isfinite(d).all()) or min(focal[:2]) <= 0.0:
+    focal = [K[0, 0], K[1, 1], K[0, 2], K[1, 2]] if K.shape == (3, 3) else [0.0]
+    if not (np.isfinite(K).all() and np.isfinite(d).all()) or min(focal[:2]) <= 0.0:
         raise InputError(
             f"{source}: the camera matrix is {K.tolist()}, the distortion {d.tolist()}; expected finite 3x3, f > 0"
         )

@@ -31,10 +31,16 @@ PICTURES, EXAMPLES = HERE / "pictures", HERE.parent / "examples"
 INK, SOFT = (28, 36, 48), (102, 112, 133)
 
 
-def strip(panels: list[tuple[str, Image.Image]]) -> Image.Image:
-    """Pictures side by side, each with its words below."""
+def strip(panels: list[tuple[str, Image.Image]], columns: int = 3) -> Image.Image:
+    """Pictures side by side, in rows of so many, each with its words below."""
+    if len(panels) > columns:
+        rows = [strip(panels[k : k + columns]) for k in range(0, len(panels), columns)]
+        made = Image.new("RGB", (rows[0].width, sum(row.height for row in rows)), (255, 255, 255))
+        for k, row in enumerate(rows):
+            made.paste(row, (0, k * rows[0].height))
+        return made
     width, height = panels[0][1].size
-    font = ImageFont.load_default(size=max(13, width // 20))
+    font = ImageFont.load_default(size=max(13, width // 21))
     line = int(1.35 * font.size) if isinstance(font, ImageFont.FreeTypeFont) else 16
     made = Image.new("RGB", (width * len(panels), height + line * 2 + 8), (255, 255, 255))
     draw = ImageDraw.Draw(made)
@@ -67,15 +73,17 @@ def unfolding(folder: Path) -> None:
     stages = np.array(scene.steps.stages)
     varpro, refined = np.flatnonzero(stages == "varpro"), np.flatnonzero(stages == "refinement")
     early = len(varpro) // 5
-    look = Look(width=320, height=230, closer=1.12)
+    look = Look(width=420, height=280, closer=1.12)
+    metric = int(np.flatnonzero(stages == "adjustment")[0])
     steps = [
         ("random cameras\nthe start", int(varpro[0])),
-        (f"stage 1: object-space error\nafter {scene.steps.index[varpro[early]]} steps", int(varpro[early])),
-        ("stage 1: object-space error\nat its end", int(varpro[-1])),
-        ("stage 2: projective refinement\nhalf-way", int(refined[len(refined) // 3])),
+        (f"stage 1, object-space error\nafter {scene.steps.index[varpro[early]]} steps", int(varpro[early])),
+        ("stage 1, object-space error\nat its end", int(varpro[-1])),
+        ("stage 2, projective refinement\nhalf-way", int(refined[len(refined) // 3])),
+        ("stage 3, metric upgrade\n", metric),
     ]
     panels = [(words, picture(scene, replace(look, step=k))) for words, k in steps]
-    save("unfolding", strip([*panels, ("metric, adjusted, certified\nthe result", picture(scene, look))]))
+    save("unfolding", strip([*panels, ("stage 4, bundle adjustment\nthe result, accepted", picture(scene, look))]))
 
 
 def upgrade(folder: Path) -> None:

@@ -98,14 +98,14 @@ def solve(
         metrics = None if model is None else _scored(result, model)
         scores = None if metrics is None else {stage: m.to_dict() for stage, m in metrics.items()}
         named = None if truth is None else str(truth)
-        took = time.perf_counter() - began
+        took = time.perf_counter() - began - progress.compiled
         write_into(result, staging, images, summary=summary, truth=named, metrics=scores, seconds=took)
         if alignment.asked:
             try:
                 align_written(staging, alignment)
             except InputError as error:
                 misplaced = error  # a place that was not reconstructed: the solve is kept
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - began - progress.compiled
     if shown.json_lines:
         progress.finished(result, output, scores)
     else:

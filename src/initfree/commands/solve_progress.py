@@ -63,6 +63,8 @@ class SolveProgress:
         self._began = self._told = time.monotonic()
         self._starts: list[str] = []
         self._now: tuple[str, str, int, Iteration | None] = ("", "reading", -1, None)
+        self.compiled = 0.0
+        """seconds that compiling took; no stage's, and not the solve's"""
         self._lock = Lock()
         self._ended = Event()
         self._watch = Thread(target=self._watched, daemon=True)
@@ -89,10 +91,10 @@ class SolveProgress:
         self._now = ("", "compiling kernels", -1, None)
         yield
         self._now = ("", "solving", -1, None)
-        took = time.monotonic() - began
-        self._event("compiled", seconds=round(took, 3))
+        self.compiled = time.monotonic() - began
+        self._event("compiled", seconds=round(self.compiled, 3))
         if not self._silent:
-            self._console.print(f"kernels compiled and kept ({took:.0f} s)", soft_wrap=True)
+            self._console.print(f"kernels compiled and kept ({self.compiled:.0f} s)", soft_wrap=True)
 
     def __call__(self, stage: str, index: int, step: Iteration | None) -> None:
         if self._shown.quiet:

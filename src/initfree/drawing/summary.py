@@ -79,7 +79,7 @@ def _cards(run: dict[str, Any]) -> list[tuple[str, str, str]]:
     starts, fit = len(run["starts"]), number(certificate["inlier_share"], ".1f", 100.0)
     return [
         ("Images", f"{problem['cameras']} of {images}", "placed"),
-        ("Landmarks", f"{model['points']:,}", f"in the model, of {problem['landmarks']:,} solved with"),
+        ("Landmarks", f"{model['points']:,}", f"in the model; {problem['landmarks']:,} were solved with"),
         ("Error", f"{_digits(certificate['median_pixels'])} px", "median over all observations, at the end"),
         ("Fit", f"{fit}%", f"of {problem['observations']:,} observations within 4 px"),
         ("Certain to", f"± {_digits(np.median(rotation))}°", f"and ± {_digits(100 * np.median(centre))}% of the extent"),

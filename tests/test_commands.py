@@ -251,7 +251,7 @@ def test_the_input_is_never_overwritten(tmp_path, capsys):
     write(other / "sparse" / "1" / "mine.txt", "keep")
     assert run("solve", tmp_path, "--output", other) == 0
     assert (other / "sparse" / "1" / "mine.txt").read_text() == "keep"
-    assert sorted(p.name for p in other.iterdir()) == ["run.json", "sparse"]
+    assert sorted(p.name for p in other.iterdir()) == ["run.json", "sparse", "summary.html", "trace.npz"]
 
 
 def test_parents_made_for_an_output_that_failed_are_removed(tmp_path, model, capsys):

@@ -203,6 +203,9 @@ MADE: dict[str, Callable[[Path], None]] = {
     "example-03": sweep,
     "example-04": lambda folder: example("04", folder),
     "example-05": lambda folder: example("05", folder, part="result"),
+    "example-06": lambda folder: example("06", folder, part="initfree"),
+    "example-07": lambda folder: example("07", folder),
+    "example-08": lambda folder: example("08", folder),
 }
 
 if __name__ == "__main__":

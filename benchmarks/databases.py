@@ -1,12 +1,12 @@
 """From a COLMAP database to a model: initfree and COLMAP's two mappers on the same database, one after the other.
 
 AUC@5 against a reference, over the images that the database has: the model of all 128 photographs of South Building, or, of
-a name like set8-36 (a preset of the generator and a number of images), the exact truth; those images are rendered first, and
+a name like set2-36 (a preset of the generator and a number of images), the exact truth; those images are rendered first, and
 go through COLMAP's SIFT, exhaustive matching and verification. And against COLMAP's incremental model of the same database
 with its guess of the camera. Intrinsics: that guess as it stands in the database (refined), the reference's camera (known),
 and that with a focal length too long (given as known).
 
-INITFREE_DATA=... python benchmarks/databases.py --databases south-30 set8-36 --mappers
+INITFREE_DATA=... python benchmarks/databases.py --databases south-30 set2-36 --mappers incremental global
 """
 
 import shutil
@@ -15,6 +15,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pycolmap
@@ -151,31 +152,31 @@ def mapped(path: Path, kind: str) -> Mapped:
 
 def main(
     databases: tuple[str, ...] = ("south-30", "south-128"),
+    given: tuple[Literal["guess", "right"], ...] = ("guess", "right"),
     off: tuple[float, ...] = (1.03, 1.06, 1.1),
-    mappers: bool = False,
+    mappers: tuple[Literal["incremental", "global"], ...] = (),
 ) -> None:
     """Print a table for each database.
 
     Args:
         databases: Names in south_building/databases, or of a preset of the generator with a number of images.
+        given: The camera as it stands in the database, the right one, or both.
         off: Factors of the right focal length, given as known.
-        mappers: Run COLMAP's mappers on the same databases too.
+        mappers: COLMAP's, to run on the same databases too.
     """
     progress = Console(stderr=True)
     for name in databases:
         with tempfile.TemporaryDirectory(prefix="initfree-") as scratch:
             folder = Path(scratch)
             case = of_photographs(name) if name.startswith("south-") else of_renderings(name, folder / "rendered")
-            given = [("guess", None, 1.0), ("right", case.camera, 1.0)]
-            given += [(f"{f - 1.0:.0%} long", case.camera, f) for f in off]
+            cases = [(word, case.camera if word == "right" else None, 1.0) for word in given]
+            cases += [(f"{f - 1.0:.0%} long", case.camera, f) for f in off]
             names = {image.name for image in initfree.load(case.path).observations.images}
             rows, references = [], [case.reference]
-            for intrinsics, camera, factor in given:
+            for intrinsics, camera, factor in cases:
                 path = with_camera(case.path, folder, camera, factor)
-                kinds = ("incremental", "global") if mappers and factor == 1.0 else ()
-                models = [mapped(path, kind) for kind in kinds]
-                if models and camera is None:
-                    references.append(models[0].model)
+                models = [mapped(path, kind) for kind in mappers if factor == 1.0]
+                references += [one.model for one in models if one.kind == "incremental" and camera is None]
                 rows += [solved(path, intrinsics, references), *(one.row(intrinsics, references, names) for one in models)]
                 for row in rows[-1 - len(models) :]:
                     progress.log(row.cells())

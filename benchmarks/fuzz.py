@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from mutations import inputs, write_mutated  # noqa: E402
+from mutations import inputs, write_mutated  # noqa: E402  # pyright: ignore[reportMissingImports]
 
 from initfree.errors import InputError  # noqa: E402
 from initfree.io.formats import format_of  # noqa: E402

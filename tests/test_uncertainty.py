@@ -3,17 +3,21 @@
 from dataclasses import replace
 
 import numpy as np
+import pycolmap
 import pytest
 from scipy.stats import chi2
 from synthetic import Scene, ring
 
+import initfree
 from initfree.certificate import modes, uncertainty
+from initfree.certificate.closer import agreed_system
 from initfree.certificate.modes import determination
 from initfree.certificate.uncertainty import CameraSystem, camera_system
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.engine.losses import LeastSquares
 from initfree.euclidean import EuclideanAdjustment, FreeIntrinsics, kernels
 from initfree.euclidean.parameters import POSES_ONLY
+from initfree.generator import generate
 from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array, Tracks
 
@@ -234,3 +238,31 @@ def test_cameras_and_landmarks_at_infinity_are_as_uncertain_as_can_be():
     assert rotation[3] > 1e4
     assert rotation[3] > 10.0 * np.delete(rotation, 3).max()
     assert np.isinf(replace(system, redundancy=0).uncertainty().rotation).all()
+
+
+def test_relative_rotations_have_the_covariance_that_colmap_states():
+    """Of R_j R_i', which no gauge changes: ω_j - R_ji ω_i. COLMAP holds two cameras, and its tangent of a quaternion is half
+    the angle."""
+    result = initfree.solve(initfree.load(generate("thin1", seed=3, noise=0.5).to_colmap(noisy=True)))
+    model, names = result.to_colmap(), result.problem.names
+    config = pycolmap.BundleAdjustmentConfig()
+    for image_id in model.images:
+        config.add_image(image_id)
+    for camera_id in model.cameras:
+        config.set_constant_cam_intrinsics(camera_id)
+    config.fix_gauge(pycolmap.BundleAdjustmentGauge.TWO_CAMS_FROM_WORLD)
+    adjuster = pycolmap.create_default_ceres_bundle_adjuster(pycolmap.BundleAdjustmentOptions(), config, model)
+    options = pycolmap.BACovarianceOptions(params=pycolmap.BACovarianceOptionsParams.POSES, damping=0.0)
+    theirs = pycolmap.estimate_ba_covariance(options, model, adjuster)
+    assert theirs is not None
+    ids = {image.name: image_id for image_id, image in model.images.items()}
+    system = agreed_system(result.problem, result.reconstruction)
+    R, column = result.reconstruction.R, system.parameters.column
+    for i, j in ((5, 9), (3, 20), (10, 11)):
+        a, b = model.images[ids[names[i]]], model.images[ids[names[j]]]
+        stated = theirs.get_cam2_cov_from_cam1(a.image_id, a.cam_from_world(), b.image_id, b.cam_from_world())
+        assert stated is not None
+        relative = np.zeros((3, system.size))
+        relative[:, column[i, :3]], relative[:, column[j, :3]] = -R[j] @ R[i].T, np.eye(3)
+        ours = relative @ system.inverse @ relative.T
+        np.testing.assert_allclose(np.linalg.eigvalsh(ours), 4.0 * np.linalg.eigvalsh(stated[:3, :3]), rtol=1e-4)

@@ -260,7 +260,7 @@ def certain_focal_length(e: Evidence) -> Finding:
     focal = e.closer.uncertainty.focal
     k = int(np.argmax(focal))
     reason = (
-        f"the images hardly tell the focal length: the standard deviation of that of image {e.names[k]!r} is {focal[k]:.0%}"
+        f"the images do not tell the focal length: the standard deviation of that of image {e.names[k]!r} is {focal[k]:.0%}"
     )
     return Finding(CERTAIN_FOCAL_LENGTH, 1.0 - float(focal[k]) / T.MAX_FOCAL_DEVIATION, reason)
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse.csgraph import breadth_first_order
 
-from initfree.certificate.thresholds import SIGNIFICANT
+from initfree.certificate.closeness import closeness
+from initfree.certificate.thresholds import DIFFERENT_AUC20, SIGNIFICANT
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.euclidean.residuals import INLIER_PIXELS, robust_cost
 from initfree.problem import Problem, without_cameras
@@ -27,7 +28,8 @@ NEIGHBOURHOOD = 60
 
 def reversal_rise(problem: Problem, reconstruction: Reconstruction) -> float | None:
     """How much worse the reversed reconstruction fits, adjusted: 2 (E' - E)/σ² with σ² = E/observations, as in
-    `focal.focal_rise`; negative where it fits better, None where perspective tells the two apart anyway.
+    `focal.focal_rise`; negative where it fits better, None where perspective tells the two apart anyway, or where
+    the way leads back (from a plane turned inside out, say).
 
     Of a large problem a neighbourhood of cameras is asked first. What the whole, reversed, costs is at least what its parts
     do, each adjusted alone: where one part tells the two apart, the whole does.
@@ -39,17 +41,19 @@ def reversal_rise(problem: Problem, reconstruction: Reconstruction) -> float | N
         if found is not None:
             part, cameras, landmarks = found
             rise = _rise(part, reconstruction.subset(cameras, landmarks))
-            if rise >= SIGNIFICANT:
+            if rise is not None and rise >= SIGNIFICANT:
                 return rise
     return _rise(problem, reconstruction)
 
 
-def _rise(problem: Problem, reconstruction: Reconstruction) -> float:
+def _rise(problem: Problem, reconstruction: Reconstruction) -> float | None:
     limits = AdjustConfig(
         free=FreeIntrinsics.unless(problem.calibrated), scales=(INLIER_PIXELS,), max_iterations=_STEPS, tolerance=1e-6
     )
     start = reversed_depths(reconstruction)
     other, _ = adjust(problem.tracks, problem.m, problem.unit, start, limits, groups=problem.camera_ids)
+    if min(closeness(reconstruction.R, reconstruction.centres, other.R, other.centres, 20.0)) >= DIFFERENT_AUC20:
+        return None
     cost = robust_cost(problem, reconstruction)
     variance = max(cost / problem.tracks.observations, _LEAST_NOISE**2)
     return 2.0 * (robust_cost(problem, other) - cost) / variance

@@ -18,8 +18,8 @@ _LAST_STEPS = 20
 _TOLERANCE = 1e-10
 _PARALLEL = 1e-14
 """Damping of the point closest to rays, so that parallel ones have a far point and not a division by zero."""
-_FITS = np.log(2.0)
-"""2/c² times the cost up to which the current position is the only start: that of one observation at the loss's scale c"""
+_CLOSE, _NARROW = 1.0, 10.0
+"""pixels: the error of a single observation up to whose cost a current position fits, and the widest loss that may say so"""
 _FAR = (20.0, 1000.0)
 """Far starts, in units of the widest baseline of the track."""
 
@@ -54,7 +54,7 @@ def triangulate(
     Starts: the current position `xyz`; the point closest to all rays; the points closest to two rays (each ray with the
     one at the widest angle to it; all pairs in short tracks), which one wrong match cannot all spoil; two far points on
     the mean ray. The three of lowest cost, and the current position, are refined by damped Gauss-Newton steps. Where the
-    current position fits, it is the only start: no other has a basin of its own that is lower.
+    current position fits, in front of all its cameras, it is the only start: no other has a basin of its own that is lower.
     An observation behind its camera has the worst error there is, so positive depths win where they can; without
     `cheirality` it projects like any other.
     """
@@ -189,6 +189,7 @@ def _triangulate(begin, end, ptr, cam, cameras, image, weight, scale, rays, cent
     scratch = (V, M, np.empty((1, 2, PARAMETERS)), np.empty((1, 2, 3)), np.empty((1, 2)), h, np.empty((1, 3)))
     starts = np.empty((MAX_PAIRS + 4, 3))
     costs = np.empty(MAX_PAIRS + 4)
+    closely = 0.5 * scale * scale * np.log1p((_CLOSE / scale) ** 2) if scale <= _NARROW else -1.0
     for j in range(begin, end):
         start, stop = ptr[j], ptr[j + 1]
         count = 0
@@ -201,9 +202,9 @@ def _triangulate(begin, end, ptr, cam, cameras, image, weight, scale, rays, cent
             starts[0, e] = xyz[j, e]
         found = 1
         fits = False
-        if np.isfinite(starts[0, 0] + starts[0, 1] + starts[0, 2]):
+        if image[2] and np.isfinite(starts[0, 0] + starts[0, 1] + starts[0, 2]):
             cost, behind = _cost(start, stop, cam, cameras, image, weight, scale, starts, 0)
-            fits = behind == 0 and cost <= 0.5 * scale * scale * _FITS
+            fits = behind == 0 and cost <= closely
         if not fits:
             _closest(rays, centres, cam, start, stop - 1, 1, weight, V, M, h, starts, 1)
             _far_points(start, stop, cam, rays, centres, weight, h, starts)

@@ -15,6 +15,8 @@ from initfree.drawing.scene import Scene
 FILE = "summary.html"
 _MIN_OBS = 3
 """the default of `initfree solve`"""
+_LEAST = 1e-3
+"""of a card's figure: less is as good as nothing, in pixels, degrees and percent alike"""
 LANDMARKS, STEPS, STEP_LANDMARKS = 6000, 40, 500
 _STAGES = {
     "varpro": "stage 1: object-space error",
@@ -94,7 +96,9 @@ def _finite(values: dict[str, Any]) -> Any:
 
 
 def _digits(value: Any) -> str:
-    return "–" if value is None or not np.isfinite(value) else f"{float(value):.2g}"
+    if value is None or not np.isfinite(value):
+        return "–"
+    return f"{float(value):.2g}" if abs(value) >= _LEAST or value == 0.0 else f"< {_LEAST:g}"
 
 
 def _dropped(run: dict[str, Any]) -> list[tuple[str, str]]:

@@ -255,7 +255,7 @@ def one_focal_length(e: Evidence) -> Finding:
 
 def certain_focal_length(e: Evidence) -> Finding:
     """Unknown focal lengths must not be free within wide limits."""
-    if e.closer is None:
+    if e.closer is None or not e.closer.determination.system.tells:
         return Finding(CERTAIN_FOCAL_LENGTH, _CERTAIN, "")
     focal = e.closer.uncertainty.focal
     k = int(np.argmax(focal))

@@ -145,7 +145,7 @@ def test_missing_extras_are_named(module, arguments, extra, tmp_path):
 @pytest.mark.parametrize("delay", [0.1, 0.25, 0.5])
 def test_a_signal_while_libraries_load_ends_quietly(number, delay):
     """From the moment the program itself runs; the interpreter's own start is not ours."""
-    program = "print(flush=True)\nfrom initfree.commands.cli import main\nmain(['solve', 'missing', '-o', 'out', '--help'])"
+    program = "from initfree.commands.cli import main\nprint(flush=True)\nmain(['solve', 'missing', '-o', 'out', '--help'])"
     process = python("-c", program)
     assert process.stdout is not None
     process.stdout.readline()

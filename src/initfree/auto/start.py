@@ -14,7 +14,7 @@ from initfree.certificate import Certificate, certify
 from initfree.certificate.baseline import Baselines
 from initfree.certificate.closeness import closeness
 from initfree.config import SolveConfig
-from initfree.euclidean import adjust, robust_cost
+from initfree.euclidean import AdjustConfig, adjust, robust_cost
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.pipeline import PROJECTIVE, OnProgress, State, adjust_euclidean, run_stages, upgrade_metric
 from initfree.problem import Problem, restricted
@@ -128,16 +128,9 @@ def run_start(
         part, left = found
     seen, whole = (p if start.focal is None else with_focals(p, start.focal) for p in (part, problem))
     state = State(seen, start.config, None, start.rotations, cameras, reports=reports, on_progress=telling)
-    if start.deferrable:
-        state = run_stages(state, PROJECTIVE[:2])
-        if _looks_like_wrong_matches(state):
-            return Deferred(start)
-        state = run_stages(state, PROJECTIVE[2:])
-    elif start.projective is not None:
-        state = replace(state, P=start.projective, X=triangulate_projective(seen, start.projective))
-        state = run_stages(state, PROJECTIVE[2:])
-    else:
-        state = run_stages(state, PROJECTIVE)
+    state = _projective(state, start)
+    if state is None:
+        return Deferred(start)
     if left is not None:
         state = replace(state, X=_everywhere(whole, state, left))
     state = upgrade_metric(replace(state, problem=whole))
@@ -151,15 +144,11 @@ def run_start(
     if rounds:
         report = StageReport("repair", time.perf_counter() - repairing, iterations=rounds, cost=cost)
         state = state.with_report(report)
-    known = _certified(reconstruction, cost, earlier)
-    certificate = certify(problem, reconstruction, moving) if known is None else known
+    certificate = _certified(reconstruction, cost, earlier) or certify(problem, reconstruction, moving)
     better = certificate.evidence.alternative
     if better is not None and better.ratio < 1.0 and robust_cost(problem, better.reconstruction) < cost:
         # The search for another reconstruction found the better one of the two: it is what the start led to.
-        last = replace(limits, scales=limits.scales[-1:])
-        reconstruction, _ = adjust(
-            problem.tracks, problem.m, problem.unit, better.reconstruction, last, groups=problem.camera_ids
-        )  # fmt: skip
+        reconstruction = _readjusted(problem, better.reconstruction, limits)
         cost = robust_cost(problem, reconstruction)
         certificate = certify(problem, reconstruction, moving)
     assert state.before is not None
@@ -167,6 +156,23 @@ def run_start(
         start, state.P, state.X, state.before, state, reconstruction, certificate, cost, state.reports,
         time.perf_counter() - began,
     )  # fmt: skip
+
+
+def _projective(state: State, start: Start) -> State | None:
+    """Stages 1 and 2, or what of them the start has not done before; None where stage 1 looks like wrong matches."""
+    if start.projective is not None:
+        X = triangulate_projective(state.problem, start.projective)
+        return run_stages(replace(state, P=start.projective, X=X), PROJECTIVE[2:])
+    if not start.deferrable:
+        return run_stages(state, PROJECTIVE)
+    state = run_stages(state, PROJECTIVE[:2])
+    return None if _looks_like_wrong_matches(state) else run_stages(state, PROJECTIVE[2:])
+
+
+def _readjusted(problem: Problem, reconstruction: Reconstruction, limits: AdjustConfig) -> Reconstruction:
+    """At the last scale alone."""
+    last = replace(limits, scales=limits.scales[-1:])
+    return adjust(problem.tracks, problem.m, problem.unit, reconstruction, last, groups=problem.camera_ids)[0]
 
 
 def _certified(reconstruction: Reconstruction, cost: float, earlier: Sequence[Attempt]) -> Certificate | None:

@@ -25,6 +25,7 @@ from initfree.io.load import image_names, load, load_model
 from initfree.io.staged import staged_directory
 from initfree.io.write import write_into
 from initfree.observations import Intrinsics
+from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
 from initfree.result import Result
 
@@ -87,34 +88,44 @@ def solve(
     _refuse_to_overwrite(output, input, truth)
     o = problem.observations
     alignment.check([image.name for image in o.images], o.moments or {})
-    misplaced: InputError | None = None
     # Staged before the solve: an output that cannot be written should not cost the user a solve.
     with staged_directory(output) as staging:
         with SolveProgress(shown) as progress:
-            if must_compile():
-                with progress.compiling():
-                    compile_for(problem.calibrated)
+            _compile(problem, progress)
             result = solve_problem(problem, config, strategy, truth=model, on_progress=progress)
         metrics = None if model is None else _scored(result, model)
         scores = None if metrics is None else {stage: m.to_dict() for stage, m in metrics.items()}
         named = None if truth is None else str(truth)
         took = time.perf_counter() - began - progress.compiled
         write_into(result, staging, images, summary=summary, truth=named, metrics=scores, seconds=took)
-        if alignment.asked:
-            try:
-                align_written(staging, alignment)
-            except InputError as error:
-                misplaced = error  # a place that was not reconstructed: the solve is kept
-    seconds = time.perf_counter() - began - progress.compiled
+        misplaced = _align(staging, alignment)
     if shown.json_lines:
         progress.finished(result, output, scores)
     else:
-        _show(result, output, metrics, seconds, shown)
+        _show(result, output, metrics, time.perf_counter() - began - progress.compiled, shown)
     if summary and not (shown.json_lines or shown.quiet):
         print(f"the run on a page: {output / SUMMARY}")
     if misplaced is not None:
         raise InputError(f"{misplaced} (the model was written as it is, to be aligned with `initfree convert`)")
     return 0 if result.accepted else NOT_ACCEPTED
+
+
+def _compile(problem: Problem, progress: SolveProgress) -> None:
+    """Once on a machine, and told: a first run looks hung otherwise."""
+    if must_compile():
+        with progress.compiling():
+            compile_for(problem.calibrated)
+
+
+def _align(staging: Path, alignment: Alignment) -> InputError | None:
+    """What stands against the alignment that was asked for: a place that was not reconstructed does not cost the solve."""
+    if not alignment.asked:
+        return None
+    try:
+        align_written(staging, alignment)
+    except InputError as error:
+        return error
+    return None
 
 
 def _show(result: Result, output: Path, metrics: dict[str, Metrics] | None, seconds: float, shown: Shown) -> None:

@@ -60,7 +60,7 @@ def generate(config: configuration.Config | str | Path, seed: int = 0, **overrid
         )
     landmarks, observations = thin(landmarks, observations, poses.centres, config.density, seed)
     initial_poses, initial_landmarks = initial_values(poses, landmarks.positions, config.degradation, seed)
-    dataset = Dataset(
+    return Dataset(
         config=config,
         seed=seed,
         names=names,
@@ -82,4 +82,3 @@ def generate(config: configuration.Config | str | Path, seed: int = 0, **overrid
         initial_landmarks=initial_landmarks,
         surface=surface,
     )
-    return dataset

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pycolmap
 
-from initfree.errors import InputError
+from initfree.errors import InputError, in_words
 from initfree.tracks import Array
 
 MOMENTS = "landmarks.csv"
@@ -215,4 +215,4 @@ def read_moments(source: Path) -> dict[int, tuple[str, str]]:
         with path.open(newline="", encoding="utf-8") as stream:
             return {int(row["id"]): (row["frame"], row["point"]) for row in csv.DictReader(stream)}
     except (KeyError, ValueError, csv.Error) as error:
-        raise InputError(f"{path} cannot be read ({error}); expected the columns id, frame, point") from error
+        raise InputError(f"{path} cannot be read ({in_words(error)}); expected the columns id, frame, point") from error

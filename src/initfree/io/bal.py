@@ -16,7 +16,7 @@ import numpy as np
 import pycolmap
 from scipy.spatial.transform import Rotation
 
-from initfree.errors import InputError
+from initfree.errors import InputError, in_words
 from initfree.observations import Image, Observations, without_repeats
 from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array, Index
@@ -60,7 +60,7 @@ def read_bal(path: Path) -> BalFile:
             # No more than the counts allow: a small compressed file can hold any number of gigabytes.
             text = head + stream.read(max(0, expected * _LONGEST_NUMBER - len(head)))
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+        raise InputError(f"{path} cannot be read: {in_words(error)}") from error
     values = _numbers(path, text)
     if len(values) != expected:
         raise InputError(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from initfree.errors import InputError
+from initfree.errors import InputError, in_words
 from initfree.io.columns import combined, find, labels, moments_of, numbers, optional, read_columns
 from initfree.io.rows import LARGEST_IMAGE, observations_of_array, opencv_camera, unknown_camera
 from initfree.observations import Intrinsics, Observations
@@ -63,7 +63,7 @@ def read_cameras(path: Path) -> dict[str, dict[str, Any]]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise InputError(f"{path} cannot be read as TOML: {error}") from error
+        raise InputError(f"{path} cannot be read as TOML: {in_words(error)}") from error
     cameras = table.get("cameras")
     if not isinstance(cameras, dict) or not all(isinstance(camera, dict) for camera in cameras.values()):
         raise InputError(f"{path} has no table [cameras.N]; expected one for each camera")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from initfree.errors import InputError
+from initfree.errors import InputError, in_words
 from initfree.tracks import Array, Index
 
 Names = tuple[str, ...]
@@ -26,7 +26,7 @@ def _csv(path: Path) -> dict[str, list[Any]]:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             rows = list(csv.reader(stream))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path} cannot be read as CSV: {error}") from error
+        raise InputError(f"{path} cannot be read as CSV: {in_words(error)}") from error
     rows = [row for row in rows if row]
     if not rows:
         raise InputError(f"{path} is empty; expected a line of column names and a row for each observation")

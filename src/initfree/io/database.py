@@ -15,7 +15,7 @@ import numpy as np
 import pycolmap
 from scipy.spatial.transform import Rotation
 
-from initfree.errors import InputError
+from initfree.errors import InputError, in_words
 from initfree.observations import Image, Intrinsics, Observations, observe
 from initfree.pairs import VerifiedPairs
 from initfree.tracks import Array
@@ -127,7 +127,7 @@ def _open(path: Path) -> Iterator[sqlite3.Connection]:
             connection.row_factory = sqlite3.Row
             yield connection
     except sqlite3.Error as error:
-        raise InputError(f"{path} cannot be read as a COLMAP database: {error}") from error
+        raise InputError(f"{path} cannot be read as a COLMAP database: {in_words(error)}") from error
 
 
 def _rows(connection: sqlite3.Connection, path: Path, table: str, columns: str = "*") -> list[sqlite3.Row]:

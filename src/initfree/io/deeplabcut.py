@@ -8,7 +8,7 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from initfree.errors import InputError
+from initfree.errors import InputError, in_words
 from initfree.io.keypoints import Detection, named_apart, observations_of_keypoints
 from initfree.observations import Intrinsics, Observations
 
@@ -38,7 +38,7 @@ def _detections(path: Path) -> Iterator[Detection]:
         with path.open(newline="", encoding="utf-8", errors="replace") as stream:
             rows = [row for row in csv.reader(stream) if row]
     except (OSError, csv.Error) as error:
-        raise InputError(f"{path} cannot be read as CSV: {error}") from error
+        raise InputError(f"{path} cannot be read as CSV: {in_words(error)}") from error
     heads = {row[0]: row[1:] for row in rows[:4] if row[0] in ("scorer", "individuals", "bodyparts", "coords")}
     if not {"bodyparts", "coords"} <= set(heads):
         raise InputError(f"{path} has no rows bodyparts and coords; expected them below scorer")

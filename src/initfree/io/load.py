@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pycolmap
 
-from initfree.errors import InputError
+from initfree.errors import InputError, in_words
 from initfree.io import colmap
 from initfree.io.formats import Asked, format_of
 from initfree.observations import Intrinsics, Observations
@@ -69,7 +69,7 @@ def image_names(path: Path) -> list[str]:
     try:
         names = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"image list {path} cannot be read: {error}") from error
+        raise InputError(f"image list {path} cannot be read: {in_words(error)}") from error
     names = [name for name in names if name]
     if not names:
         raise InputError(f"image list {path} is empty; expected the name of an image on each line")

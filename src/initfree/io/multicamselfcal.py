@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from initfree.errors import InputError
+from initfree.errors import InputError, in_words
 from initfree.io.rows import LARGEST_IMAGE, observations_of_array, opencv_camera, unknown_camera
 from initfree.observations import Intrinsics, Observations
 from initfree.tracks import Array
@@ -62,7 +62,7 @@ def _matrix(path: Path) -> Array:
     try:
         return np.loadtxt(path, ndmin=2)
     except (ValueError, OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read as a matrix: {str(error).splitlines()[0]}") from error
+        raise InputError(f"{path} cannot be read as a matrix: {in_words(error)}") from error
 
 
 def _rad_files(path: Path) -> list[Path]:

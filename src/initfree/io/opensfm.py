@@ -13,7 +13,7 @@ import numpy as np
 import pycolmap
 from scipy.spatial.transform import Rotation
 
-from initfree.errors import InputError
+from initfree.errors import InputError, in_words
 from initfree.io.rows import observations_of_rows
 from initfree.io.words import read_text
 from initfree.observations import Intrinsics, Observations
@@ -147,4 +147,4 @@ def _json(path: Path) -> Any:
     try:
         return json.loads(read_text(path))
     except json.JSONDecodeError as error:
-        raise InputError(f"{path} is no JSON: {error}") from error
+        raise InputError(f"{path} is no JSON: {in_words(error)}") from error

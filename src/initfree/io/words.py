@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from initfree.errors import InputError
+from initfree.errors import InputError, in_words
 from initfree.tracks import Array, Index
 
 
@@ -78,7 +78,7 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+        raise InputError(f"{path} cannot be read: {in_words(error)}") from error
 
 
 def begins_with(path: Path, start: str) -> bool:

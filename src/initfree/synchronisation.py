@@ -7,7 +7,8 @@ cameras alone and its velocity V, the residuals of the camera are
 
 and least squares (Cauchy at 4 px) over its pose and s tell s and its standard deviation: to hundredths of a frame where the
 light is fast, nothing where it rests. A camera that fits nothing, or was left out, is first resected for every quarter of
-a frame up to ten frames.
+a frame up to ten frames. Where intrinsics were refined with the camera in, they have taken in part of an offset below half a
+frame: it is told then, but too small.
 """
 
 from collections.abc import Sequence

@@ -9,7 +9,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {"results.md": ROOT / "benchmarks" / "RESULTS.md", "changelog.md": ROOT / "CHANGELOG.md"}
-PICTURES = {"certificate_roc.png": ROOT / "benchmarks" / "certificate_roc.png"}
+PICTURES = {path.name: path for path in sorted((ROOT / "benchmarks").glob("*.png"))}
 _LINKS = {"../benchmarks/RESULTS.md": "results.md", "../CHANGELOG.md": "changelog.md"}
 
 

@@ -48,7 +48,7 @@ def test_quiet_prints_the_verdict_alone(tmp_path, model, capsys):
 def test_verbose_tells_every_stage(tmp_path, model, capsys):
     assert run("solve", model, "-o", tmp_path / "out", "--verbose") == 0
     err = capsys.readouterr().err
-    for word in ("start 1 (spectral)", "varpro", "adjustment", "iteration", "cost", "0:0"):
+    for word in ("start 1 of at most 13 (spectral)", "varpro", "adjustment", "iteration", "cost", "0:0"):
         assert word in err
 
 

@@ -15,7 +15,7 @@ from initfree.api import as_model
 from initfree.auto.consistent_part import consistent_part
 from initfree.auto.ranking import settled
 from initfree.auto.repair import camera_shares, repair, repair_limits
-from initfree.auto.search import Search
+from initfree.auto.search import Search, most_starts
 from initfree.auto.start import Attempt, Start, run_start, triangulate_projective
 from initfree.auto.strategy import found_by_another
 from initfree.auto.trimming import trim
@@ -235,6 +235,16 @@ def as_subset(truth, names):
     model = as_model(truth)
     index = [model.names.index(name) for name in names]
     return Reconstruction.of_poses(tuple(names), model.R[index], model.t[index], model.ids, model.xyz)
+
+
+def test_where_nothing_agrees_every_start_is_tried_and_no_more_than_was_told():
+    scene = ring(cameras=6, landmarks=40, noise=0.0, keep=1.0, min_observations=3)
+    m = np.random.default_rng(3).uniform(-0.5, 0.5, scene.m.shape)
+    problem = initfree.load(to_reconstruction(replace(scene, m=m)))
+    result = initfree.solve(problem)
+    assert not result.accepted
+    assert len({start.name for start in result.starts}) == len(result.starts)
+    assert most_starts(problem) - 4 <= len(result.starts) <= most_starts(problem), "four need pairs that agree"
 
 
 def test_an_accepted_reconstruction_is_its_own_consistent_part(scene):

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -247,18 +247,34 @@ def random(search: Search) -> list[Start]:
     return [search.start(f"normal-affine, seed {seed}", search.voted, init="normal-affine", seed=seed) for seed in seeds]
 
 
-ROUNDS: tuple[Callable[[Search], list[Start]], ...] = (
-    given_intrinsics,
-    guessed,
-    given_after_all,
-    guessed_refined,
-    guessed_continued,
-    rotations_first,
-    configured,
-    voted_with_rotations,
-    voted,
-    trimmed,
-    outward,
-    continued,
-    random,
+class Round(NamedTuple):
+    """Starts that run side by side, and how many they can be."""
+
+    starts: Callable[[Search], list[Start]]
+    most: int
+
+
+WITH_GUESSES = (
+    Round(given_intrinsics, 1),
+    Round(guessed, 1),
+    Round(given_after_all, 0),  # the first round's, later
+    Round(guessed_refined, 1),
+    Round(guessed_continued, 1),
 )
+"""where intrinsics are not known"""
+ROUNDS = (
+    *WITH_GUESSES,
+    Round(rotations_first, 0),  # `voted_with_rotations`, earlier
+    Round(configured, 1),
+    Round(voted_with_rotations, 1),
+    Round(voted, 3),
+    Round(trimmed, len(TRIMMED)),
+    Round(outward, 1),
+    Round(continued, 1),
+    Round(random, SEEDS),
+)
+
+
+def most_starts(problem: Problem) -> int:
+    """How many starts a problem may get; most need one or two."""
+    return sum(round.most for round in (ROUNDS[len(WITH_GUESSES) :] if problem.calibrated else ROUNDS))

@@ -44,7 +44,7 @@ def solve_auto(
         raise InputError("the strategy auto ranks starts by their Euclidean adjustment; adjust=False needs strategy single")
     search = Search(problem, config, truth, on_progress)
     result: Result | None = None
-    for starts in ROUNDS:
+    for starts, _ in ROUNDS:
         if _run(search, starts(search)):
             break
         if len(search.attempts) == 1:

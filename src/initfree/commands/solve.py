@@ -8,6 +8,7 @@ import tyro
 from rich.console import Console
 
 from initfree.api import solve as solve_problem
+from initfree.auto.search import most_starts
 from initfree.commands.display import print_metrics, print_result, print_verdict
 from initfree.commands.options import Output
 from initfree.commands.solve_progress import Shown, SolveProgress
@@ -90,7 +91,7 @@ def solve(
     alignment.check([image.name for image in o.images], o.moments or {})
     # Staged before the solve: an output that cannot be written should not cost the user a solve.
     with staged_directory(output) as staging:
-        with SolveProgress(shown) as progress:
+        with SolveProgress(shown, most_starts=most_starts(problem) if strategy == "auto" else None) as progress:
             _compile(problem, progress)
             result = solve_problem(problem, config, strategy, truth=model, on_progress=progress)
         metrics = None if model is None else _scored(result, model)

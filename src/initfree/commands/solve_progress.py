@@ -54,8 +54,9 @@ class SolveProgress:
     A thread of its own says now and then where things stand, also while no stage calls.
     """
 
-    def __init__(self, shown: Shown, console: Console | None = None) -> None:
+    def __init__(self, shown: Shown, console: Console | None = None, most_starts: int | None = None) -> None:
         self._shown = shown
+        self._most = "" if most_starts is None else f" of at most {most_starts}"
         self._console = Console(stderr=True, highlight=False, markup=False) if console is None else console
         self._silent = shown.quiet or shown.json_lines
         live = self._console.is_terminal and not self._silent
@@ -154,7 +155,7 @@ class SolveProgress:
     def _line(self, now: float) -> str:
         start, what, index, step = self._now
         minutes, seconds = divmod(int(now - self._began), 60)
-        number = f"start {self._starts.index(start) + 1} ({start})  " if start else ""
+        number = f"start {self._starts.index(start) + 1}{self._most} ({start})  " if start else ""
         count = f"{index + 1:4d}" if index >= 0 else ""
         told = count if step is None else f"iteration {count}  cost {step.cost:.4g}  λ {step.damping:.0e}"
         return f"{minutes}:{seconds:02d}  {number}{what:<12} {told}".rstrip()

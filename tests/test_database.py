@@ -23,9 +23,9 @@ from initfree.observations import Observations
 from initfree.pairs import VerifiedPairs
 from initfree.problem import build_problem
 from initfree.reconstruction import Reconstruction
-from initfree.two_view.agreeing_matches import sampson, tracks_of_agreeing_matches
+from initfree.two_view.agreeing_matches import tracks_of_agreeing_matches
 from initfree.two_view.focal import guess_focals, has_fundamental_matrices
-from initfree.two_view.geometry import two_view_geometries
+from initfree.two_view.geometry import sampson, two_view_geometries
 from initfree.two_view.given import two_view_geometries_of
 from initfree.two_view.matches import tracks_from_matches
 

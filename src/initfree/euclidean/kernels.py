@@ -53,42 +53,35 @@ def residual(x, y, z, f, k1, k2, m0, m1, unit0, unit1, cheirality):
     return valid, r0, r1
 
 
+@kernel(inline="always")
+def measured(a, k, j, cameras, xyz, image):
+    """r in pixels of observation a of landmark j in camera k, and its depth; the worst error there is, along the diagonal,
+    where it is not valid."""
+    R, t, focal, radial = cameras
+    m, unit, cheirality = image
+    x, y, z = in_camera(R, t, k, xyz[j, 0], xyz[j, 1], xyz[j, 2])
+    u0, u1 = unit[a, 0], unit[a, 1]
+    valid, r0, r1 = residual(x, y, z, focal[k], radial[k, 0], radial[k, 1], m[a, 0], m[a, 1], u0, u1, cheirality)
+    if not valid:
+        r0, r1 = np.sqrt(0.5) * WORST * u0, np.sqrt(0.5) * WORST * u1
+    return r0, r1, z
+
+
 @kernel()
 def squared_residuals(begin, end, ptr, cam, cameras, xyz, image, squared):
     """|r|² of every observation, in pixels²; cameras is (R, t, focal, radial), image (m, pixels, cheirality)."""
-    R, t, focal, radial = cameras
-    m, unit, cheirality = image
     for j in range(begin, end):
-        X0, X1, X2 = xyz[j, 0], xyz[j, 1], xyz[j, 2]
         for a in range(ptr[j], ptr[j + 1]):
-            k = cam[a]
-            x, y, z = in_camera(R, t, k, X0, X1, X2)
-            f, k1, k2 = focal[k], radial[k, 0], radial[k, 1]
-            p0, p1 = unit[a, 0], unit[a, 1]
-            valid, r0, r1 = residual(x, y, z, f, k1, k2, m[a, 0], m[a, 1], p0, p1, cheirality)
-            if valid:
-                squared[a] = r0 * r0 + r1 * r1
-            else:
-                squared[a] = 0.5 * WORST * WORST * (p0 * p0 + p1 * p1)
+            r0, r1, _ = measured(a, cam[a], j, cameras, xyz, image)
+            squared[a] = r0 * r0 + r1 * r1
 
 
 @kernel()
 def residual_vectors(begin, end, ptr, cam, cameras, xyz, image, r, depth):
-    """r in pixels and depth of every observation; the worst error there is, along the diagonal, where it is not valid."""
-    R, t, focal, radial = cameras
-    m, unit, cheirality = image
+    """r in pixels and depth of every observation."""
     for j in range(begin, end):
-        X0, X1, X2 = xyz[j, 0], xyz[j, 1], xyz[j, 2]
         for a in range(ptr[j], ptr[j + 1]):
-            k = cam[a]
-            x, y, z = in_camera(R, t, k, X0, X1, X2)
-            f, k1, k2 = focal[k], radial[k, 0], radial[k, 1]
-            u0, u1 = unit[a, 0], unit[a, 1]
-            valid, r0, r1 = residual(x, y, z, f, k1, k2, m[a, 0], m[a, 1], u0, u1, cheirality)
-            if not valid:
-                r0, r1 = np.sqrt(0.5) * WORST * u0, np.sqrt(0.5) * WORST * u1
-            r[a, 0], r[a, 1] = r0, r1
-            depth[a] = z
+            r[a, 0], r[a, 1], depth[a] = measured(a, cam[a], j, cameras, xyz, image)
 
 
 @kernel(inline="always")
@@ -142,6 +135,29 @@ def accumulate(B, r, i, V, h):
             V[row, column] += B[i, 0, row] * B[i, 0, column] + B[i, 1, row] * B[i, 1, column]
 
 
+@kernel(inline="always")
+def landmark_out(j, V, h, damping, M, u, shift):
+    """shift_j, M_j and u_j = M_j h_j of the landmark (`condense`)."""
+    shift[j] = damp(V, damping)
+    whitening(V, M[j])
+    u0, u1, u2 = whitened(M[j], h[0], h[1], h[2])
+    u[j, 0], u[j, 1], u[j, 2] = u0, u1, u2
+    return u0, u1, u2
+
+
+@kernel(inline="always")
+def projected_out(a, i, B, r, m, u0, u1, u2, e, C):
+    """e_a = r - Q u and C_a = I - QQ' of an observation (`condense`); the rows of Q = B m' come back."""
+    p0, p1, p2 = whitened(m, B[i, 0, 0], B[i, 0, 1], B[i, 0, 2])
+    q0, q1, q2 = whitened(m, B[i, 1, 0], B[i, 1, 1], B[i, 1, 2])
+    e[a, 0] = r[i, 0] - (p0 * u0 + p1 * u1 + p2 * u2)
+    e[a, 1] = r[i, 1] - (q0 * u0 + q1 * u1 + q2 * u2)
+    C[a, 0] = 1.0 - (p0 * p0 + p1 * p1 + p2 * p2)
+    C[a, 1] = -(p0 * q0 + p1 * q1 + p2 * q2)
+    C[a, 2] = 1.0 - (q0 * q0 + q1 * q1 + q2 * q2)
+    return p0, p1, p2, q0, q1, q2
+
+
 @kernel()
 def condense(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, G, Y, C, e, M, u, shift):
     """Landmarks out of the normal equations: all that the reduced system needs of each observation and landmark.
@@ -173,20 +189,10 @@ def condense(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, 
             if skipping:
                 for s in range(6, len(slots)):
                     J[i, 0, s], J[i, 1, s] = J[i, 0, slots[s]], J[i, 1, slots[s]]
-        shift[j] = damp(V, damping)
-        m = M[j]
-        whitening(V, m)
-        u0, u1, u2 = whitened(m, h[0], h[1], h[2])
-        u[j, 0], u[j, 1], u[j, 2] = u0, u1, u2
+        u0, u1, u2 = landmark_out(j, V, h, damping, M, u, shift)
         for i in range(ptr[j + 1] - first):
             a = first + i
-            p0, p1, p2 = whitened(m, B[i, 0, 0], B[i, 0, 1], B[i, 0, 2])
-            q0, q1, q2 = whitened(m, B[i, 1, 0], B[i, 1, 1], B[i, 1, 2])
-            e[a, 0] = r[i, 0] - (p0 * u0 + p1 * u1 + p2 * u2)
-            e[a, 1] = r[i, 1] - (q0 * u0 + q1 * u1 + q2 * u2)
-            C[a, 0] = 1.0 - (p0 * p0 + p1 * p1 + p2 * p2)
-            C[a, 1] = -(p0 * q0 + p1 * q1 + p2 * q2)
-            C[a, 2] = 1.0 - (q0 * q0 + q1 * q1 + q2 * q2)
+            p0, p1, p2, q0, q1, q2 = projected_out(a, i, B, r, M[j], u0, u1, u2, e, C)
             for s in range(len(slots)):
                 g0, g1 = J[i, 0, s], J[i, 1, s]
                 G[a, 0, s], G[a, 1, s] = g0, g1

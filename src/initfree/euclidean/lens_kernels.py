@@ -8,8 +8,8 @@ Poses move as in `euclidean.kernels`, x <- exp([ω]×) x + τ, so that with x in
 
 import numpy as np
 
-from initfree.engine.kernels import damp, kernel, whitened, whitening
-from initfree.euclidean.kernels import accumulate
+from initfree.engine.kernels import kernel
+from initfree.euclidean.kernels import accumulate, landmark_out, projected_out
 
 
 @kernel(inline="always")
@@ -46,21 +46,11 @@ def condense(begin, end, ptr, cam, R, x, residual, A, T, weight, damping, G, Y, 
             _pose(a, cam[a], R, x, A, root, i, J, B)
             r[i, 0], r[i, 1] = root * residual[a, 0], root * residual[a, 1]
             accumulate(B, r, i, V, h)
-        shift[j] = damp(V, damping)
-        m = M[j]
-        whitening(V, m)
-        u0, u1, u2 = whitened(m, h[0], h[1], h[2])
-        u[j, 0], u[j, 1], u[j, 2] = u0, u1, u2
+        u0, u1, u2 = landmark_out(j, V, h, damping, M, u, shift)
         for i in range(ptr[j + 1] - first):
             a = first + i
             root = np.sqrt(weight[a])
-            p0, p1, p2 = whitened(m, B[i, 0, 0], B[i, 0, 1], B[i, 0, 2])
-            q0, q1, q2 = whitened(m, B[i, 1, 0], B[i, 1, 1], B[i, 1, 2])
-            e[a, 0] = r[i, 0] - (p0 * u0 + p1 * u1 + p2 * u2)
-            e[a, 1] = r[i, 1] - (q0 * u0 + q1 * u1 + q2 * u2)
-            C[a, 0] = 1.0 - (p0 * p0 + p1 * p1 + p2 * p2)
-            C[a, 1] = -(p0 * q0 + p1 * q1 + p2 * q2)
-            C[a, 2] = 1.0 - (q0 * q0 + q1 * q1 + q2 * q2)
+            p0, p1, p2, q0, q1, q2 = projected_out(a, i, B, r, M[j], u0, u1, u2, e, C)
             for s in range(6):
                 G[a, 0, s], G[a, 1, s] = J[i, 0, s], J[i, 1, s]
             for s in range(T.shape[2]):

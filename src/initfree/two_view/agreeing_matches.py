@@ -16,6 +16,7 @@ from initfree.problem import Problem, build_problem
 from initfree.recalibration import rays_of
 from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array
+from initfree.two_view.geometry import sampson
 from initfree.two_view.matches import tracks_from_matches
 
 
@@ -65,13 +66,3 @@ def _essential_matrices(problem: Problem, reconstruction: Reconstruction, pairs:
     E = np.cross(t[:, :, None], R, axis=1)
     E[(i < 0) | (j < 0)] = np.nan
     return E
-
-
-def sampson(E: Array, x: Array, y: Array) -> Array:
-    """|y' E x| / sqrt(|(E x)_12|² + |(E'y)_12|²): to first order the distance of a match (x, y) to one that fits; (n,)."""
-    one = np.ones((len(x), 1))
-    x, y = np.hstack([x, one]), np.hstack([y, one])
-    Ex = np.einsum("nij,nj->ni", E, x)
-    Ey = np.einsum("nji,nj->ni", E, y)
-    slope = np.sqrt(np.sum(Ex[:, :2] ** 2, axis=1) + np.sum(Ey[:, :2] ** 2, axis=1))
-    return np.abs(np.sum(y * Ex, axis=1)) / np.maximum(slope, 1e-300)

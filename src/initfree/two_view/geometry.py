@@ -92,23 +92,20 @@ class Estimator:
         return pose.rotation.matrix(), pose.translation
 
     def inliers(self, R: Array, t: Array, matches: Index) -> NDArray[np.bool_]:
-        """Matches within 2 px of the geometry."""
-        errors = sampson_errors(R, t, self._m[matches[:, 1]], self._m[matches[:, 0]])
-        return errors <= (MAX_ERROR / self._focal) ** 2
+        """Matches within 2 px of the geometry, x_k' [t]x R x_l = 0; none without a pose."""
+        xk, xl = (self._m[side] for side in matches.T)
+        return sampson(np.cross(t[:, None], R, axis=0), xl, xk) <= MAX_ERROR / self._focal
 
 
-def sampson_errors(R: Array, t: Array, xl: Array, xk: Array) -> Array:
-    """Squared Sampson errors (x_k' E x_l)² / (|E x_l|² + |E' x_k|²), first two coordinates, E = [t]x R; infinite without a
-    pose."""
-    if not np.isfinite(R).all():
-        return np.full(len(xl), np.inf)
-    a, b, c = t
-    E = np.array([[0.0, -c, b], [c, 0.0, -a], [-b, a, 0.0]]) @ R
-    one = np.ones((len(xl), 1))
-    xl, xk = np.hstack([xl, one]), np.hstack([xk, one])
-    Exl, Etxk = xl @ E.T, xk @ E
-    residual = np.einsum("ij,ij->i", xk, Exl)
-    return residual**2 / np.maximum((Exl[:, :2] ** 2).sum(axis=1) + (Etxk[:, :2] ** 2).sum(axis=1), 1e-300)
+def sampson(E: Array, x: Array, y: Array) -> Array:
+    """|y' E x| / sqrt(|(E x)_12|² + |(E'y)_12|²): to first order the distance of a match (x, y) to one that fits, for one E
+    or one of each match; (n,)."""
+    one = np.ones((len(x), 1))
+    x, y = np.hstack([x, one]), np.hstack([y, one])
+    Ex = np.einsum("...ij,...j->...i", E, x)
+    Ey = np.einsum("...ji,...j->...i", E, y)
+    slope = np.sqrt(np.sum(Ex[:, :2] ** 2, axis=1) + np.sum(Ey[:, :2] ** 2, axis=1))
+    return np.abs(np.sum(y * Ex, axis=1)) / np.maximum(slope, 1e-300)
 
 
 def evenly(matches: Index, most: int) -> Index:

@@ -11,7 +11,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "initfree"
 ROOMS = (
     ("errors", "tracks"),
-    ("camera_graph", "config", "pairs", "reconstruction"),
+    ("camera_graph", "config", "pairs", "reconstruction", "rigs"),
     ("observations",),
     ("from_arrays", "shared_landmarks"),
     ("problem",),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from initfree.errors import InputError
 from initfree.pairs import VerifiedPairs
+from initfree.rigs import Mounts, check_mounts, of_several
 from initfree.tracks import Array, Index
 
 Intrinsics = Literal["known", "refine", "unknown"]
@@ -59,6 +60,8 @@ class Observations:
     """image pairs that the input has verified already"""
     moments: dict[int, tuple[str, str]] | None = None
     """of arrays of cameras, by landmark id: its frame and its point, as the input calls them"""
+    mounts: Mounts | None = None
+    """by image id, where the input has a rig of two cameras or more: which images were taken together"""
 
     @property
     def calibrated(self) -> bool:
@@ -81,6 +84,7 @@ def observe(
     intrinsics: Intrinsics,
     colour: NDArray[np.uint8] | None = None,
     pairs: VerifiedPairs | None = None,
+    mounts: Mounts | None = None,
 ) -> Observations:
     """What every reader ends with: observations (image, landmark_id, keypoint), one a row, checked and normalised.
 
@@ -92,6 +96,9 @@ def observe(
     _check_names(source, images)
     _check_keypoints(source, images, image, keypoint)
     check_cameras(cameras, source)
+    impossible = check_mounts(mounts or {})
+    if impossible is not None:
+        raise InputError(f"{source}: {impossible}; expected one at most")
     first = without_repeats(image, landmark_id)
     repeated = int(np.count_nonzero(~first))
     image, landmark_id, keypoint = image[first], landmark_id[first], keypoint[first]
@@ -107,7 +114,7 @@ def observe(
     return Observations(
         source, tuple(images), cameras, intrinsics, image[kept], landmark_id[kept], keypoint[kept],
         normalised[kept], unit, repeated, len(normalised) - len(kept),
-        None if colour is None else colour[first][kept], pairs,
+        None if colour is None else colour[first][kept], pairs, mounts=of_several(mounts or {}),
     )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """`initfree solve`: a reconstruction from observations, written as a COLMAP model."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -98,11 +99,12 @@ def solve(
         scores = None if metrics is None else {stage: m.to_dict() for stage, m in metrics.items()}
         named = None if truth is None else str(truth)
         took = time.perf_counter() - began - progress.compiled
-        write_into(result, staging, images, summary=summary, truth=named, metrics=scores, seconds=took)
+        notes = write_into(result, staging, images, summary=summary, truth=named, metrics=scores, seconds=took)
         misplaced = _align(staging, alignment)
     if shown.json_lines:
         progress.finished(result, output, scores)
     else:
+        result = replace(result, notes=(*result.notes, *notes))
         _show(result, output, metrics, time.perf_counter() - began - progress.compiled, shown)
     if summary and not (shown.json_lines or shown.quiet):
         print(f"the run on a page: {output / SUMMARY}")

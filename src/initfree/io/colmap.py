@@ -10,6 +10,7 @@ from initfree.errors import InputError
 from initfree.io.colmap_files import FILES, check_files, check_model, why
 from initfree.observations import Image, Intrinsics, Observations, observe
 from initfree.reconstruction import Reconstruction
+from initfree.rigs import Mount
 from initfree.tracks import Index
 
 _NO_POINT = np.iinfo(np.uint64).max
@@ -59,8 +60,19 @@ def observations_of(reconstruction: pycolmap.Reconstruction, source: str, intrin
     cameras = {int(camera_id): camera for camera_id, camera in reconstruction.cameras.items()}
     return observe(
         source, images, cameras, image_of, landmark_id, keypoint_of,
-        intrinsics=intrinsics, colour=_colours(reconstruction, landmark_id),
+        intrinsics=intrinsics, colour=_colours(reconstruction, landmark_id), mounts=_mounts(reconstruction),
     )  # fmt: skip
+
+
+def _mounts(reconstruction: pycolmap.Reconstruction) -> dict[int, Mount]:
+    """Frames and rigs of the images, not their poses."""
+    images = reconstruction.images
+    return {
+        int(image_id): Mount(int(frame.rig_id), int(frame_id), int(images[image_id].camera_id))
+        for frame_id, frame in reconstruction.frames.items()
+        for image_id in (data.id for data in frame.image_ids)
+        if image_id in images
+    }
 
 
 def _colours(reconstruction: pycolmap.Reconstruction, landmark_id: Index) -> NDArray[np.uint8] | None:

@@ -18,6 +18,7 @@ from scipy.spatial.transform import Rotation
 from initfree.errors import InputError, in_words
 from initfree.observations import Image, Intrinsics, Observations, observe
 from initfree.pairs import VerifiedPairs
+from initfree.rigs import Mount
 from initfree.tracks import Array
 from initfree.two_view.matches import tracks_from_matches
 
@@ -62,6 +63,8 @@ class Database:
     images: tuple[Image, ...]
     cameras: dict[int, pycolmap.Camera]
     pairs: VerifiedPairs
+    mounts: dict[int, Mount]
+    """by image id; empty before COLMAP 3.12"""
 
 
 def read_observations(path: Path, intrinsics: Intrinsics | None = None, names: Iterable[str] | None = None) -> Observations:
@@ -84,7 +87,7 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None, names: I
         intrinsics = "known" if all(found.cameras[k].has_prior_focal_length for k in used) else "refine"
     return observe(
         str(path), found.images, found.cameras, tracks.image, tracks.track + 1, tracks.keypoint,
-        intrinsics=intrinsics, pairs=found.pairs,
+        intrinsics=intrinsics, pairs=found.pairs, mounts=found.mounts,
     )  # fmt: skip
 
 
@@ -108,8 +111,9 @@ def read_database(path: Path, names: Iterable[str] | None = None) -> Database:
             xy = keypoints.get(row["image_id"], np.empty((0, 2)))
             images.append(Image(row["name"], row["image_id"], row["camera_id"], xy))
         pairs = _pairs(connection, path, images)
+        mounts = _mounts(connection, path, images)
     used = {image.camera_id for image in images}
-    return Database(tuple(images), {k: camera for k, camera in cameras.items() if k in used}, pairs)
+    return Database(tuple(images), {k: camera for k, camera in cameras.items() if k in used}, pairs, mounts)
 
 
 @contextmanager
@@ -130,11 +134,14 @@ def _open(path: Path) -> Iterator[sqlite3.Connection]:
         raise InputError(f"{path} cannot be read as a COLMAP database: {in_words(error)}") from error
 
 
-def _rows(connection: sqlite3.Connection, path: Path, table: str, columns: str = "*") -> list[sqlite3.Row]:
-    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if table not in tables:
+def _tables(connection: sqlite3.Connection) -> set[str]:
+    return {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def _rows(connection: sqlite3.Connection, path: Path, table: str) -> list[sqlite3.Row]:
+    if table not in _tables(connection):
         raise InputError(f"{path} has no table {table!r}; expected a COLMAP database")
-    return connection.execute(f"SELECT {columns} FROM {table}").fetchall()
+    return connection.execute(f"SELECT * FROM {table}").fetchall()
 
 
 def _cameras(connection: sqlite3.Connection, path: Path) -> dict[int, pycolmap.Camera]:
@@ -201,6 +208,26 @@ def _pairs(connection: sqlite3.Connection, path: Path, images: list[Image]) -> V
         np.array(t).reshape(count, 3),
         np.array(F).reshape(count, 3, 3),
     )
+
+
+def _mounts(connection: sqlite3.Connection, path: Path, images: list[Image]) -> dict[int, Mount]:
+    """Frames and rigs of the images; how a rig's sensors are said to stand to each other is not looked at."""
+    if not {"frames", "frame_data"} <= _tables(connection):
+        return {}
+    rig_of = {row["frame_id"]: row["rig_id"] for row in _rows(connection, path, "frames")}
+    by_id, mounts = {image.image_id: image for image in images}, {}
+    for row in _rows(connection, path, "frame_data"):
+        image, frame = by_id.get(row["data_id"]), row["frame_id"]
+        if image is None or row["sensor_type"] != int(pycolmap.SensorType.CAMERA):
+            continue
+        if frame not in rig_of:
+            raise InputError(f"{path}: image {image.name!r} is in frame {frame}, which is not in the database")
+        if row["sensor_id"] != image.camera_id:
+            raise InputError(
+                f"{path}: image {image.name!r} has camera {image.camera_id}, but camera {row['sensor_id']} in frame {frame}"
+            )
+        mounts[image.image_id] = Mount(rig_of[frame], frame, image.camera_id)
+    return mounts
 
 
 def _relative_pose(row: sqlite3.Row, path: Path) -> tuple[Array, Array]:

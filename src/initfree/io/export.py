@@ -1,5 +1,6 @@
 """A metric reconstruction as a COLMAP model."""
 
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ from numpy.typing import NDArray
 from initfree.errors import InputError
 from initfree.io.points import Points, points_to_write
 from initfree.io.quiet import quiet
+from initfree.io.rigged import Rigged, rigged
 from initfree.io.world import upright
-from initfree.observations import Observations
+from initfree.observations import Image, Observations
 from initfree.problem import Problem
 from initfree.recalibration import found_camera
 from initfree.reconstruction import Reconstruction
@@ -28,6 +30,13 @@ class Exported:
 
     model: pycolmap.Reconstruction
     points: Points
+    rigs: Rigged | None = None
+    """what became of the input's rigs, if it has any"""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know of the model, a sentence each."""
+        return () if self.rigs is None else self.rigs.notes()
 
     def figures(self) -> dict[str, Any]:
         """For run.json."""
@@ -39,6 +48,7 @@ class Exported:
             "outlier_observations_left_out": self.points.outliers,
             "points_left_out": self.points.left_out,
             "points_of_two_observations_brought_back": self.points.brought_back,
+            "rigs": None if self.rigs is None else self.rigs.figures(),
             "unit": "arbitrary: observations do not tell the scale; the cameras extend over 10 units, y points down",
         }
 
@@ -53,23 +63,29 @@ def export(problem: Problem, reconstruction: Reconstruction, images: Path | None
 
     Where intrinsics were unknown, cameras are COLMAP's RADIAL with the focal length and distortion found, the median over
     their images, and the principal point in the middle. Colours are the input's, or those of the images in the directory
-    `images`. Axes and scale are those of `world.upright`.
+    `images`. Axes and scale are those of `world.upright`. Rigs and frames are the input's where they hold (`rigged`).
     """
     o = problem.observations
     model = pycolmap.Reconstruction()
     solved = [o.images[k] for k in problem.images]
-    for camera_id in sorted({image.camera_id for image in solved}):
+    # Images that were found to share a camera may be of different sensors of a rig, which are told apart by their cameras.
+    written = {image.image_id: image.camera_id for image in solved} | _sensors(o, solved)
+    for image in solved:
+        camera_id = written[image.image_id]
+        if model.exists_camera(camera_id):
+            continue
         camera = (
-            o.cameras[camera_id]
+            copy(o.cameras[image.camera_id])
             if problem.calibrated
-            else found_camera(problem, reconstruction.focal, reconstruction.radial, camera_id)
+            else found_camera(problem, reconstruction.focal, reconstruction.radial, image.camera_id)
         )
+        camera.camera_id = camera_id
         model.add_camera_with_trivial_rig(camera)
     for k, image in enumerate(solved):
         pose = pycolmap.Rigid3d(pycolmap.Rotation3d(reconstruction.R[k]), reconstruction.t[k])
+        camera_id = written[image.image_id]
         model.add_image_with_trivial_frame(
-            pycolmap.Image(name=image.name, keypoints=image.keypoints, camera_id=image.camera_id, image_id=image.image_id),
-            pose,
+            pycolmap.Image(name=image.name, keypoints=image.keypoints, camera_id=camera_id, image_id=image.image_id), pose
         )
     points = points_to_write(problem, reconstruction)
     image_ids = np.array([image.image_id for image in solved])[points.camera].tolist()
@@ -80,11 +96,14 @@ def export(problem: Problem, reconstruction: Reconstruction, images: Path | None
         model.add_point3D_with_id(landmark_id, point)
     upright(model)
     model.update_point_3d_errors()
+    rigs = None if o.mounts is None else rigged(model, o.mounts)
+    if rigs is not None:
+        model = rigs.model
     if images is not None:
         check_images(problem, images)
         with quiet():
             model.extract_colors_for_all_images(str(images))
-    return Exported(model, points)
+    return Exported(model, points, rigs)
 
 
 def check_images(problem: Problem, images: Path) -> None:
@@ -93,6 +112,11 @@ def check_images(problem: Problem, images: Path) -> None:
         raise InputError(f"images {images} is no directory; expected one with the images that the input names")
     if not any((images / name).is_file() for name in problem.names):
         raise InputError(f"images {images} has none of the input's images; expected {problem.names[0]!r} and so on in it")
+
+
+def _sensors(o: Observations, images: list[Image]) -> dict[int, int]:
+    """By image id: the camera that it has in a rig of the input."""
+    return {} if o.mounts is None else {k.image_id: o.mounts[k.image_id].sensor for k in images if k.image_id in o.mounts}
 
 
 def _colours(o: Observations, ids: Index) -> NDArray[np.uint8]:

@@ -34,8 +34,11 @@ def write_result(result: "Result", output: Path, **report: Any) -> None:
         write_into(result, staging, **report)
 
 
-def write_into(result: "Result", staging: Path, images: Path | None = None, *, summary: bool = True, **report: Any) -> None:
-    """The files themselves, into a directory that exists; colours from the directory `images`."""
+def write_into(
+    result: "Result", staging: Path, images: Path | None = None, *, summary: bool = True, **report: Any
+) -> tuple[str, ...]:
+    """The files themselves, into a directory that exists; colours from the directory `images`. What the user should know of
+    them, a sentence each."""
     sparse = staging / "sparse" / "0"
     sparse.mkdir(parents=True)
     exported = export(result.problem, result.reconstruction, images)
@@ -43,7 +46,8 @@ def write_into(result: "Result", staging: Path, images: Path | None = None, *, s
     moments = result.problem.observations.moments
     if moments is not None:
         write_moments(staging / MOMENTS, moments, exported.points.ids.tolist())
-    run = plain(describe(result) | {"model": exported.figures()} | report)
+    told = {"model": exported.figures(), "notes": [*result.notes, *exported.notes]}
+    run = plain(describe(result) | told | report)
     write_json(staging / "run.json", run)
     steps = _steps(result, exported.model)
     if steps is not None:
@@ -52,6 +56,7 @@ def write_into(result: "Result", staging: Path, images: Path | None = None, *, s
         scene = scene_of(exported.model, run, steps=steps, sharing=_sharing(result), most=LANDMARKS)
         page = summary_page(run, scene, residual_figures(result.problem, result.reconstruction))
         (staging / SUMMARY).write_text(page, encoding="utf-8")
+    return exported.notes
 
 
 def _steps(result: "Result", model: "pycolmap.Reconstruction") -> Steps | None:

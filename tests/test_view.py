@@ -44,6 +44,8 @@ def images(truth: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_truth_lies_over_the_result(solved: Path, truth: Path):
     scene = read_scene(solved, truth)
+    assert scene.model.name == "out"
+    assert read_scene(solved / "sparse" / "0").model.name == "out/sparse/0"
     assert scene.other is not None
     extent = float(np.linalg.norm(np.ptp(scene.model.centres, axis=0)))
     mine = dict(zip(scene.model.images, scene.model.centres, strict=True))

@@ -234,7 +234,7 @@ PROJECTIVE: tuple[Stage, ...] = STAGES[:4]
 
 def on_pairs(on_progress: OnProgress | None) -> Callable[[int], None] | None:
     """How two-view geometry tells of its pairs."""
-    return None if on_progress is None else lambda index: on_progress("two-view geometry: pair", index, None)
+    return None if on_progress is None else lambda index: on_progress("two-view geometry, pair", index, None)
 
 
 def _report(name: str, convergence: Convergence, mean_residual: float, unit: str) -> StageReport:

@@ -25,11 +25,18 @@ def read_scene(directory: Path, second: Path | None = None, most: int = MOST) ->
     run = _run(directory)
     trace = directory / TRACE
     scene = scene_of(model, run, steps=Steps.read(trace) if trace.is_file() else None, most=most)
-    scene = replace(scene, model=replace(scene.model, name=directory.name or "model"))
+    scene = replace(scene, model=replace(scene.model, name=named(directory)))
     if second is None:
         return scene
-    other = model_of(_model(second), second.name or "second model", most)
+    other = model_of(_model(second), named(second), most)
     return replace(scene, other=aligned(other, scene.model))
+
+
+def named(directory: Path) -> str:
+    """The folder's name as a person would say it: that of `problem/sparse/0` is problem/sparse/0, not 0."""
+    parts = directory.resolve().parts
+    said = 3 if parts[-2:-1] == ("sparse",) else 2 if parts[-1].isdecimal() else 1
+    return "/".join(parts[-said:]) if len(parts) > said else str(directory)
 
 
 def _model(directory: Path) -> pycolmap.Reconstruction:

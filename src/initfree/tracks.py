@@ -53,6 +53,12 @@ class Tracks:
         """Observations of one camera."""
         return self.by_camera[self.camera_ptr[camera] : self.camera_ptr[camera + 1]]
 
+    def matches(self, k: int, l: int) -> Index:
+        """The observations in camera k and in camera l of each landmark that both see, (matches, 2)."""
+        in_k, in_l = self.seen_by(k), self.seen_by(l)
+        _, a, b = np.intersect1d(self.landmark[in_k], self.landmark[in_l], return_indices=True, assume_unique=True)
+        return np.stack([in_k[a], in_l[b]], axis=1)
+
     @cached_property
     def covisible(self) -> "csr_array":
         """C[k, l]: landmarks that cameras k and l share, where they do; the diagonal counts a camera's observations."""
@@ -72,3 +78,10 @@ class Tracks:
 
     def __repr__(self) -> str:
         return f"Tracks({self.cameras} cameras, {self.landmarks} landmarks, {self.observations} observations)"
+
+
+def evenly(rows: Index, most: int) -> Index:
+    """At most so many of the rows, evenly chosen."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]

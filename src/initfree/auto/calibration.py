@@ -89,9 +89,11 @@ def with_recalibrated(result: Result, found: Recalibrated, report: StageReport) 
     free = not result.problem.calibrated
     if free and not (result.certificate.accepted or result.certificate.doubtful or _too_free(result, found)):
         return part
-    evidence = carried(certify(found.problem, found.reconstruction, found=free).evidence, result)
+    # Of free intrinsics the baselines are those that homographies left, whatever cameras were found.
+    moving = before.baselines if free else None
+    evidence = carried(certify(found.problem, found.reconstruction, moving, found=free).evidence, result)
     if free:
-        evidence = replace(evidence, baselines=before.baselines, focal_lengths=found.focal_lengths)
+        evidence = replace(evidence, focal_lengths=found.focal_lengths)
     if free and evidence.focal_rise is None:
         evidence = replace(evidence, focal_rise=focal_rise(_as_guess(found.problem), found.reconstruction))
     return replace(part, certificate=judge(evidence))

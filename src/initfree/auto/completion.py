@@ -49,7 +49,7 @@ def without_outliers(result: Result, *, free: bool = False) -> Result:
         return result
     before = result.certificate.evidence
     evidence = replace(
-        certify(problem, reconstruction).evidence,
+        certify(problem, reconstruction, before.baselines if free else None).evidence,
         joint=_joint_before(result, left, reconstruction),
         confirmed=before.confirmed,
         left_out=before.left_out,
@@ -58,7 +58,7 @@ def without_outliers(result: Result, *, free: bool = False) -> Result:
         intrinsics_doubt=before.intrinsics_doubt,
     )
     if free:
-        evidence = replace(evidence, focal_rise=before.focal_rise, baselines=before.baselines)
+        evidence = replace(evidence, focal_rise=before.focal_rise)
     report = StageReport("consensus", time.perf_counter() - began, iterations=steps, cost=cost)
     part = result.subset(problem, slice(None), left, reconstruction)
     return replace(part, certificate=judge(evidence), stages=(*result.stages, report))

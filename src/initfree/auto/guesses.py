@@ -13,7 +13,7 @@ from initfree.two_view.given import two_view_geometries_of
 
 _NAME = "guessed focal lengths"
 _CONTINUED_ALPHA = 0.002
-_COARSE = 1e-5
+_COARSE = 1e-4
 """tolerance of a refinement whose cameras the Euclidean adjustment takes over"""
 
 

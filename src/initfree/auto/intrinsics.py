@@ -40,10 +40,10 @@ ATTRIBUTED = 1.1
 """times what other principal points and distortion lower the cost by: what a focal length that is off must"""
 ALIKE = Deviations(focal=0.01, principal_point=0.03, distortion=0.03, aspect=1e-4)
 """how much cameras of one make differ"""
-_ALIKE_ROUNDS = 2
-"""the first still counts the noise of each camera's own numbers as a difference between cameras"""
 QUICK = LMConfig(max_iterations=15, tolerance=1e-4)
 """for fits that only decide"""
+_ALIKE_ROUNDS = (QUICK, SHORT)
+"""the first still counts the noise of each camera's own numbers as a difference between cameras"""
 _SAME = 0.995
 """share of consensus observations that stay: more, and an adjustment on the others changes nothing"""
 _WIDE = (50.0, 10.0, INLIER_PIXELS)
@@ -123,8 +123,8 @@ class Sight:
         """Adjusted to the end, three or more cameras of one model and size held about their median (`Lenses.alike`)."""
         if len(stage.view.lenses.cameras) < 3:
             return self.fit(stage.view, used)
-        for _ in range(_ALIKE_ROUNDS):
-            stage = self.fit(stage.view, used, prior=stage.view.lenses.alike(ALIKE))
+        for limits in _ALIKE_ROUNDS:
+            stage = self.fit(stage.view, used, limits, prior=stage.view.lenses.alike(ALIKE))
         return stage
 
 

@@ -43,6 +43,8 @@ SHORT = 100
 COARSE = 1e-4
 """tolerance of a start's projective refinement where intrinsics are known: the Euclidean adjustment takes over, and most of
 what a finer one finds are cameras that no lens could make"""
+UNFINISHED = 1e-6
+"""the same of its adjustment where intrinsics are unknown: that of the cameras found for them ends it"""
 MANY_OBSERVATIONS = 60_000
 """from so many on, two-view geometries take less time than a projective refinement"""
 CONTRADICTED = 0.2
@@ -80,8 +82,13 @@ class Search:
 
     @cached_property
     def short(self) -> SolveConfig:
-        coarse = max(self.config.refine_tolerance, COARSE if self.problem.calibrated else 0.0)
-        return replace(self.config, max_iterations=min(self.config.max_iterations, SHORT), refine_tolerance=coarse)
+        known, config = self.problem.calibrated, self.config
+        return replace(
+            config,
+            max_iterations=min(config.max_iterations, SHORT),
+            refine_tolerance=max(config.refine_tolerance, COARSE if known else 0.0),
+            adjust_tolerance=max(config.adjust_tolerance, 0.0 if known else UNFINISHED),
+        )
 
     @cached_property
     def affordable(self) -> SolveConfig:

@@ -38,6 +38,9 @@ SQUARE = Deviations(aspect=1e-3)
 """nothing is known of the lens, but pixels are square"""
 HOPELESS = 3.0
 """times the cost of one camera an image: then one for all is no explanation"""
+ROUGH_STEPS, STILL_HOPELESS = 10, 3.0
+"""first steps, and how many times too high the cost may still be after them (20 times and more on BAL's photographs of many
+makes, less than once on those of one)"""
 KEPT = 6.0
 """squared deviations for each k1 or k2 by which the cost must rise without them for them to stay"""
 MIN_HELD_OUT = 30
@@ -141,13 +144,13 @@ class _Trials:
 def _together(problem: Problem, reconstruction: Reconstruction, groups: Index) -> Reconstruction | None:
     """The reconstruction with one camera for the images of a group; None where that is no explanation.
 
-    Nor is it tried to the end: where the cost is twice too high after a first adjustment, it stays too high.
+    Nor is it tried to the end: where the cost is far too high after a few steps, it stays too high.
     """
     limit = HOPELESS * robust_cost(problem, reconstruction)
     free = FreeIntrinsics.unless(False)
-    rough = AdjustConfig(free=free, scales=(10.0,), max_iterations=30, tolerance=1e-4)
+    rough = AdjustConfig(free=free, scales=(10.0,), max_iterations=ROUGH_STEPS, tolerance=1e-4)
     fine = AdjustConfig(free=free, scales=(INLIER_PIXELS,), tolerance=1e-6)
-    for limits, factor in ((rough, 2.0), (fine, 1.0)):
+    for limits, factor in ((rough, STILL_HOPELESS), (fine, 1.0)):
         reconstruction, _ = adjust(problem.tracks, problem.m, problem.unit, reconstruction, limits, groups=groups)
         if robust_cost(problem, reconstruction) >= factor * limit:
             return None

@@ -7,22 +7,26 @@ focal lengths open (a plane seen by calibrated cameras is no problem).
 """
 
 from dataclasses import dataclass
-from functools import cache
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from initfree.camera_graph import neighbours
 from initfree.certificate.thresholds import MIN_BASELINE
 from initfree.problem import Problem
 from initfree.reconstruction import nearest_rotation
-from initfree.tracks import Array
+from initfree.tracks import Array, evenly
 
 NEIGHBOURS = 6
 ASKED = 300
 """cameras, evenly taken, whose neighbours are asked: their median needs no more"""
 _LEAST_SHARED = 5
 _LEAST_FOR_HOMOGRAPHY = 10
+MOST_MATCHES = 200
+"""of two cameras, evenly taken, that are asked"""
+_AT_A_TIME = 256
+"""pairs"""
 _ROUNDS = 6
 _FAR_APART = 10.0
 """pixels: more need not be known"""
@@ -62,30 +66,24 @@ def baselines(problem: Problem) -> Baselines:
     A neighbour is one of the six cameras that share most landmarks. For `turning` the largest residual counts, because a
     camera needs a baseline to one of them only.
     """
-    tracks, m, unit, calibrated = problem.tracks, problem.m, problem.unit, problem.calibrated
-    rays = np.column_stack([m, np.ones(len(m))])
-    if calibrated:
-        rays /= np.linalg.norm(rays, axis=1, keepdims=True)
-    residual = _rotation_residuals if calibrated else _homography_residuals
-    least = _LEAST_SHARED if calibrated else _LEAST_FOR_HOMOGRAPHY
+    tracks, calibrated = problem.tracks, problem.calibrated
     shared = tracks.covisible
-    mean_unit = unit.mean(axis=1)
+    known: dict[tuple[int, int], float] = {}
 
-    @cache
-    def needed(k: int, l: int) -> float:
-        """Median residual, NaN where two cameras share too little."""
-        if shared[k, l] < least:
-            return np.nan
-        a, b = tracks.seen_by(k), tracks.seen_by(l)
-        _, i, j = np.intersect1d(tracks.landmark[a], tracks.landmark[b], assume_unique=True, return_indices=True)
-        a, b = a[i], b[j]
-        return float(np.median(mean_unit[a] * residual(rays[a], rays[b])))
+    def needed(pairs: list[tuple[int, int]]) -> list[float]:
+        """Median residuals, NaN where two cameras share too little."""
+        new = [pair for pair in dict.fromkeys(pairs) if pair not in known]
+        for some in range(0, len(new), _AT_A_TIME):
+            chosen = new[some : some + _AT_A_TIME]
+            known.update(zip(chosen, _left_over(problem, chosen), strict=True))
+        return [known[pair] for pair in pairs]
 
     asked = np.unique(np.linspace(0, tracks.cameras - 1, ASKED).astype(np.int64))
     closest = neighbours(shared, NEIGHBOURS)[asked]
-    by_camera = np.array([[needed(int(k), int(l)) for l in near] for k, near in zip(asked, closest, strict=True)])
-    known = by_camera[np.isfinite(by_camera).any(axis=1)]
-    turning = float(np.median(np.nanmax(known, axis=1))) if len(known) else np.inf
+    pairs = [(int(k), int(l)) for k, near in zip(asked, closest, strict=True) for l in near]
+    by_camera = np.array(needed(pairs)).reshape(closest.shape)
+    told = by_camera[np.isfinite(by_camera).any(axis=1)]
+    turning = float(np.median(np.nanmax(told, axis=1))) if len(told) else np.inf
     # Where cameras share too little to tell, nothing says that they are in one place.
     apart = np.where(np.isfinite(by_camera), by_camera, np.inf)
     three = 0.0
@@ -95,43 +93,75 @@ def baselines(problem: Problem) -> Baselines:
         for i, j in combinations(order, 2):
             if min(apart[k, i], apart[k, j]) <= three:
                 continue
-            other = needed(int(closest[k, i]), int(closest[k, j]))
+            other = needed([(int(closest[k, i]), int(closest[k, j]))])[0]
             three = max(three, min(float(apart[k, i]), float(apart[k, j]), other if np.isfinite(other) else np.inf))
         if three > _FAR_APART:
             break
     return Baselines(turning, three, calibrated)
 
 
-def _rotation_residuals(a: Array, b: Array) -> Array:
-    """Angles between a and R b for the R that makes most of them small (Kabsch, reweighted towards the median)."""
-    weight = np.ones(len(a))
+def _left_over(problem: Problem, pairs: list[tuple[int, int]]) -> Array:
+    """Median residual of each pair of cameras in pixels; NaN where they share too little."""
+    tracks, unit = problem.tracks, problem.unit.mean(axis=1)
+    matches = [evenly(tracks.matches(k, l), MOST_MATCHES) for k, l in pairs]
+    count = np.array([len(one) for one in matches])
+    # All pairs at once: those with fewer matches than others are filled up with ones that have no weight.
+    row = np.zeros((len(pairs), int(count.max(initial=1)), 2), dtype=np.int64)
+    real = np.arange(row.shape[1]) < count[:, None]
+    row[real] = np.concatenate([np.empty((0, 2), dtype=np.int64), *matches])
+    a, b = (np.concatenate([problem.m[side], np.ones((*side.shape, 1))], axis=2) for side in (row[..., 0], row[..., 1]))
+    if problem.calibrated:
+        a, b = (rays / np.linalg.norm(rays, axis=2, keepdims=True) for rays in (a, b))
+    residual = _rotation_residuals(a, b, real) if problem.calibrated else _homography_residuals(a, b, real)
+    least = _LEAST_SHARED if problem.calibrated else _LEAST_FOR_HOMOGRAPHY
+    return np.where(count >= least, _medians(unit[row[..., 0]] * residual, real), np.nan)
+
+
+def _rotation_residuals(a: Array, b: Array, real: NDArray[np.bool_]) -> Array:
+    """Angles between a and R b for the R that makes most of them small (Kabsch, reweighted towards the median); rays
+    (pairs, matches, 3), of which those that are `real` count."""
+    weight = real.astype(np.float64)
     angles = weight
     for _ in range(_ROUNDS):
-        R = nearest_rotation((a * weight[:, None]).T @ b)
-        angles = np.linalg.norm(a - b @ R.T, axis=1)
-        weight = _towards_median(angles)
+        R = nearest_rotation((a * weight[:, :, None]).swapaxes(1, 2) @ b)
+        angles = np.linalg.norm(a - b @ R.swapaxes(1, 2), axis=2)
+        weight = _towards_median(angles, real)
     return angles
 
 
-def _homography_residuals(a: Array, b: Array) -> Array:
-    """Distances from a to π(H b) for the H that makes most of them small (DLT, reweighted towards the median)."""
-    n = len(a)
-    rows = np.zeros((n, 2, 9))
-    rows[:, 0, 0:3] = rows[:, 1, 3:6] = b
-    rows[:, :, 6:] = -a[:, :2, None] * b[:, None, :]
-    rows = rows.reshape(-1, 9)
-    weight = np.ones(n)
+def _homography_residuals(a: Array, b: Array, real: NDArray[np.bool_]) -> Array:
+    """Distances from a to π(H b) for the H that makes most of them small (DLT, reweighted towards the median).
+
+    The two rows (b, 0, -a_0 b) and (0, b, -a_1 b) of a match have normal equations of four 3x3 blocks: sums of w bb', of
+    w a_0 bb' and w a_1 bb', and of w (a_0² + a_1²) bb'.
+    """
+    outer = (b[:, :, :, None] * b[:, :, None, :]).reshape(*b.shape[:2], 9).swapaxes(1, 2)
+    factors = np.stack([np.ones_like(a[..., 0]), a[..., 0], a[..., 1], a[..., 0] ** 2 + a[..., 1] ** 2], axis=2)
+    weight = real.astype(np.float64)
     distance = weight
     for _ in range(_ROUNDS):
-        normal = rows.T @ (np.repeat(weight, 2)[:, None] * rows)
-        H = np.linalg.eigh(normal)[1][:, 0].reshape(3, 3)
-        y = b @ H.T
-        depth = np.where(np.abs(y[:, 2]) < 1e-12, 1e-12, y[:, 2])
-        distance = np.linalg.norm(y[:, :2] / depth[:, None] - a[:, :2], axis=1)
+        plain, first, second, both = np.moveaxis(outer @ (weight[:, :, None] * factors), 2, 0).reshape(4, len(a), 3, 3)
+        normal = np.zeros((len(a), 9, 9))
+        normal[:, 0:3, 0:3] = normal[:, 3:6, 3:6] = plain
+        normal[:, 0:3, 6:] = normal[:, 6:, 0:3] = -first
+        normal[:, 3:6, 6:] = normal[:, 6:, 3:6] = -second
+        normal[:, 6:, 6:] = both
+        H = np.linalg.eigh(normal)[1][:, :, 0].reshape(-1, 3, 3)
+        y = b @ H.swapaxes(1, 2)
+        depth = np.where(np.abs(y[..., 2]) < 1e-12, 1e-12, y[..., 2])
+        distance = np.linalg.norm(y[..., :2] / depth[..., None] - a[..., :2], axis=2)
         # The algebraic error is the distance times the depth.
-        weight = _towards_median(distance) / np.maximum(depth**2, 1e-12)
+        weight = _towards_median(distance, real) / np.maximum(depth**2, 1e-12)
     return distance
 
 
-def _towards_median(residual: Array) -> Array:
-    return 1.0 / np.maximum(residual, 0.1 * float(np.median(residual)) + 1e-12)
+def _towards_median(residual: Array, real: NDArray[np.bool_]) -> Array:
+    return real / np.maximum(residual, 0.1 * _medians(residual, real)[:, None] + 1e-12)
+
+
+def _medians(values: Array, real: NDArray[np.bool_]) -> Array:
+    """(pairs,): of the values that are `real`; zero of none."""
+    ordered, count = np.sort(np.where(real, values, np.inf), axis=1), np.count_nonzero(real, axis=1)
+    pair, last = np.arange(len(values)), np.maximum(count - 1, 0)
+    middle = 0.5 * (ordered[pair, last // 2] + ordered[pair, (last + 1) // 2])
+    return np.where(count > 0, middle, 0.0)

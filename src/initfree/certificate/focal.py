@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from initfree.certificate.thresholds import LONGER_FOCAL
+from initfree.certificate.thresholds import LONGER_FOCAL, SIGNIFICANT
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.euclidean.residuals import INLIER_PIXELS, robust_cost
 from initfree.problem import Problem
@@ -20,6 +20,8 @@ _LEAST_NOISE = 0.1
 _HELD = 1e-6
 """deviation of log f"""
 _STEPS = 20
+_LESS = 0.01
+"""share of what the cost has above that of a focal length that fits as well: smaller steps would not lead down to it"""
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,13 @@ def focal_rise(problem: Problem, reconstruction: Reconstruction) -> float:
     """
     # Held, not fixed: with as many free numbers as other adjustments the same machine code serves.
     free = FreeIntrinsics(focal=True, radial=2, focal_sigma=_HELD)
-    limits = AdjustConfig(free=free, scales=(INLIER_PIXELS,), max_iterations=_STEPS, tolerance=1e-6)
+    cost = robust_cost(problem, reconstruction)
+    variance = max(cost / problem.tracks.observations, _LEAST_NOISE**2)
+    limits = AdjustConfig(
+        free=free, scales=(INLIER_PIXELS,), max_iterations=_STEPS,
+        tolerance=_LESS, floor=cost + 0.5 * SIGNIFICANT * variance,
+    )  # fmt: skip
     stretch = np.array([1.0, 1.0, LONGER_FOCAL])
     longer = replace(reconstruction, focal=LONGER_FOCAL * reconstruction.focal, t=reconstruction.t * stretch)
     other, _ = adjust(problem.tracks, problem.m, problem.unit, longer, limits, groups=problem.camera_ids)
-    cost = robust_cost(problem, reconstruction)
-    variance = max(cost / problem.tracks.observations, _LEAST_NOISE**2)
     return 2.0 * (robust_cost(problem, other) - cost) / variance

@@ -64,6 +64,8 @@ class LMConfig:
     max_iterations: int = 300
     tolerance: float = 1e-10
     damping: float = 1e-4
+    floor: float = 0.0
+    """cost: the tolerance is a share of what lies above it"""
 
 
 class Trial(Protocol):
@@ -165,7 +167,7 @@ def minimise(
         result.history.append(iteration)
         if on_iteration is not None:
             on_iteration(index, iteration)
-        if (accepted and decrease <= config.tolerance * before) or damping > _DAMPING_CEILING:
+        if (accepted and decrease <= config.tolerance * (before - config.floor)) or damping > _DAMPING_CEILING:
             result.reason = "plateau"
             break
     result.gradient = stage.gradient_cosine()

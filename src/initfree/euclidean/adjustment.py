@@ -168,6 +168,8 @@ class AdjustConfig:
     """most attempted steps at each scale"""
     tolerance: float = 1e-10
     """the last scale ends when a step lowers the cost by less than this share"""
+    floor: float = 0.0
+    """the share is of what the cost has above this: for whoever asks only whether it comes down to it"""
 
     def __post_init__(self) -> None:
         if not self.scales or not all(scale > 0.0 for scale in self.scales):
@@ -193,7 +195,7 @@ def adjust(
     Never least squares first: a single point near infinity would outweigh all others.
     """
     state = reconstruction.contiguous()
-    limits = LMConfig(config.max_iterations, config.tolerance)
+    limits = LMConfig(config.max_iterations, config.tolerance, floor=config.floor)
     rounds: list[tuple[Loss, bool]] = [(Cauchy(scale), True) for scale in config.scales]
     if config.least_squares or not config.cheirality:
         rounds.append((LeastSquares(), True))

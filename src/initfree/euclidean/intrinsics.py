@@ -43,7 +43,9 @@ class View:
 
     def points(self, tracks: Tracks) -> Array:
         """x = R X + t of every observation."""
-        return np.einsum("nij,nj->ni", self.R[tracks.cam], self.xyz[tracks.landmark]) + self.t[tracks.cam]
+        x = np.empty((tracks.observations, 3))
+        threads.run(kernels.points, tracks.ptr, tracks.ptr, tracks.cam, self.R, self.t, self.xyz, x)
+        return x
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,14 @@ def squared_residuals(begin, end, ptr, cam, cameras, xyz, image, squared):
 
 
 @kernel()
+def points(begin, end, ptr, cam, R, t, xyz, x):
+    """x = R X + t of every observation, (observations, 3)"""
+    for j in range(begin, end):
+        for a in range(ptr[j], ptr[j + 1]):
+            x[a, 0], x[a, 1], x[a, 2] = in_camera(R, t, cam[a], xyz[j, 0], xyz[j, 1], xyz[j, 2])
+
+
+@kernel()
 def residual_vectors(begin, end, ptr, cam, cameras, xyz, image, r, depth):
     """r in pixels and depth of every observation."""
     for j in range(begin, end):

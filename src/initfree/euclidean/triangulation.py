@@ -19,7 +19,8 @@ _TOLERANCE = 1e-10
 _PARALLEL = 1e-14
 """Damping of the point closest to rays, so that parallel ones have a far point and not a division by zero."""
 _CLOSE, _NARROW = 1.0, 10.0
-"""pixels: the error of a single observation up to whose cost a current position fits, and the widest loss that may say so"""
+"""pixels: the error whose cost a current position that fits has at most in the mean of its observations, and the widest loss
+that may say so"""
 _FAR = (20.0, 1000.0)
 """Far starts, in units of the widest baseline of the track."""
 
@@ -204,7 +205,7 @@ def _triangulate(begin, end, ptr, cam, cameras, image, weight, scale, rays, cent
         fits = False
         if image[2] and np.isfinite(starts[0, 0] + starts[0, 1] + starts[0, 2]):
             cost, behind = _cost(start, stop, cam, cameras, image, weight, scale, starts, 0)
-            fits = behind == 0 and cost <= closely
+            fits = behind == 0 and cost <= closely * count
         if not fits:
             _closest(rays, centres, cam, start, stop - 1, 1, weight, V, M, h, starts, 1)
             _far_points(start, stop, cam, rays, centres, weight, h, starts)

@@ -12,8 +12,8 @@ import numpy as np
 import pycolmap
 
 from initfree.problem import Problem
-from initfree.tracks import Array, Index
-from initfree.two_view.geometry import MAX_ERROR, MOST_MATCHES, OnPair, Pair, estimated, evenly, shared_matches
+from initfree.tracks import Array, Index, evenly
+from initfree.two_view.geometry import MAX_ERROR, MOST_MATCHES, OnPair, Pair, estimated, shared_matches
 from initfree.upgrade.linear import TYPICAL_FOCAL
 
 _FOCALS = np.geomspace(0.3, 6.0, 61)

@@ -13,7 +13,7 @@ from initfree.errors import InputError
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.parallel import in_order
 from initfree.problem import Problem
-from initfree.tracks import Array, Index, Tracks
+from initfree.tracks import Array, Index, Tracks, evenly
 
 NEIGHBOURS = 8
 MAX_ERROR = 2.0
@@ -108,13 +108,6 @@ def sampson(E: Array, x: Array, y: Array) -> Array:
     return np.abs(np.sum(y * Ex, axis=1)) / np.maximum(slope, 1e-300)
 
 
-def evenly(matches: Index, most: int) -> Index:
-    """At most so many of the rows, evenly chosen."""
-    if len(matches) <= most:
-        return matches
-    return matches[np.linspace(0, len(matches) - 1, most).astype(np.int64)]
-
-
 def estimated(geometry: Callable[[Pair], Value | None], pairs: list[Pair], on_pair: OnPair | None) -> list[Value]:
     """The geometries of pairs that have one, estimated side by side."""
     found = []
@@ -129,14 +122,7 @@ def estimated(geometry: Callable[[Pair], Value | None], pairs: list[Pair], on_pa
 def shared_matches(tracks: Tracks, min_matches: int) -> Iterator[Pair]:
     """(k, l, matches) of the neighbour pairs k > l."""
     for k, l in neighbour_pairs(tracks, min_matches):
-        yield k, l, matches_of(tracks, k, l)
-
-
-def matches_of(tracks: Tracks, k: int, l: int) -> Index:
-    """The observations in camera k and in camera l of each landmark that both see, (matches, 2)."""
-    in_k, in_l = tracks.seen_by(k), tracks.seen_by(l)
-    _, a, b = np.intersect1d(tracks.landmark[in_k], tracks.landmark[in_l], return_indices=True, assume_unique=True)
-    return np.stack([in_k[a], in_l[b]], axis=1)
+        yield k, l, tracks.matches(k, l)
 
 
 def relative_rotations(pairs: list[TwoView]) -> RelativeRotations | None:

@@ -5,7 +5,7 @@ import numpy as np
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.problem import Problem
 from initfree.tracks import Array
-from initfree.two_view.geometry import MAX_ERROR, matches_of
+from initfree.two_view.geometry import MAX_ERROR
 
 _ROUNDS = 10
 
@@ -15,7 +15,7 @@ def pair_matrices(problem: Problem, rotations: RelativeRotations) -> Array:
     focal = float(np.median(problem.unit))
     W = np.empty((len(rotations.pairs), 3, 3))
     for n, ((k, l), R) in enumerate(zip(rotations.pairs.tolist(), rotations.R, strict=True)):
-        matches = matches_of(problem.tracks, k, l)
+        matches = problem.tracks.matches(k, l)
         W[n] = confidence(rotation_hessian(problem.m[matches[:, 0]], problem.m[matches[:, 1]], R, MAX_ERROR / focal))
     return W
 

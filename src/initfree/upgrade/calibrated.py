@@ -1,28 +1,23 @@
 """The upgrade with known focal lengths, and the search for one where they are unknown."""
 
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 
 from initfree.tracks import Array, Tracks
 from initfree.upgrade.dual_quadric import (
-    W00,
-    W01,
-    W02,
-    W11,
-    W12,
-    W22,
+    CALIBRATED,
+    REWEIGHTED,
     DualQuadric,
+    reweighted,
     solve_dual_quadric,
     whitened,
 )
+from initfree.upgrade.focal_search import misfit, misfits
 from initfree.upgrade.metric import Projective, Upgraded, metric_from_quadric
 from initfree.upgrade.refined import refine_quadric
 
-# ω_i ~ I, symmetric in the three axes.
-_CONSTRAINTS = np.stack([W00 - W11, W00 - W22, W11 - W22, 2.0 * W01, 2.0 * W02, 2.0 * W12])
-_L1_ROUNDS = 12
-_CAUCHY_ROUNDS = 6
 _REFINED = 3
 """local minima of the search that are refined, one focal length a camera"""
 _SEEN = 50
@@ -44,13 +39,9 @@ def calibrated(scene: Projective) -> Upgraded:
 
 def _best_focals(scene: Projective) -> list[float]:
     """Focal lengths in order of how metric the cameras become; neighbours of a better one are left out."""
-    misfits = []
-    scene = _thinned(scene)
-    for f in _FOCALS:
-        quadric = calibrated_quadric(scene.P / np.array([f, f, 1.0])[:, None])
-        misfits.append(_misfit(metric_from_quadric(scene, quadric.Q, np.full(len(scene.P), f))))
-    minima = [k for k in range(len(misfits)) if misfits[k] == min(misfits[max(k - 3, 0) : k + 4])]
-    return [float(_FOCALS[k]) for k in sorted(minima, key=lambda k: misfits[k])[:_REFINED]]
+    found = misfits(_thinned(scene), _FOCALS)
+    minima = [k for k in range(len(found)) if found[k] == min(found[max(k - 3, 0) : k + 4])]
+    return [float(_FOCALS[k]) for k in sorted(minima, key=lambda k: found[k])[:_REFINED]]
 
 
 def _thinned(scene: Projective) -> Projective:
@@ -74,30 +65,14 @@ def _refined_from(scene: Projective, f: float) -> Upgraded:
 
 
 def _misfit(metric: Upgraded) -> float:
-    """Median dual-quadric residual, made worse by observations behind their cameras.
-
-    The smallest singular value would not do: a focal length that makes all but a few cameras vanish scores zero.
-    """
-    return metric.quadric_residual / max(2.0 * metric.positive_depths - 1.0, 1e-3) ** 2
+    return float(misfit(metric.quadric_residual, metric.positive_depths))
 
 
 def calibrated_quadric(P: Array) -> DualQuadric:
-    """Ω* of calibrated cameras: whitened, weights 1/trace(ω_i), Cauchy over cameras so that a bad one is ignored."""
+    """Ω* of calibrated cameras, whitened, weights as in `reweighted`."""
     P, G = whitened(P)
-
-    rounds = 0
-
-    def reweight(omega: Array, residual: Array) -> Array:
-        nonlocal rounds
-        rounds += 1
-        trace = np.abs(omega[:, [0, 3, 5]].sum(axis=1))
-        weight = 1.0 / np.maximum(trace, 1e-3 * np.median(trace))
-        relative = residual * weight
-        if rounds <= _L1_ROUNDS:
-            # Least absolute residuals first: from a start that a bad camera has spoilt, Cauchy would not recover.
-            return weight / np.sqrt(np.maximum(relative, 1e-3 * float(np.median(relative)) + 1e-12))
-        scale = max(3.0 * 1.4826 * float(np.median(relative)), 1e-12)
-        return weight / np.sqrt(1.0 + (relative / scale) ** 2)
-
-    quadric = solve_dual_quadric(P, _CONSTRAINTS, reweight, _L1_ROUNDS + _CAUCHY_ROUNDS)
+    rounds = count()
+    quadric = solve_dual_quadric(
+        P, CALIBRATED, lambda omega, residual: reweighted(next(rounds), omega, residual), REWEIGHTED
+    )  # fmt: skip
     return DualQuadric(G @ quadric.Q, quadric.singular_values)

@@ -10,10 +10,15 @@ from initfree.tracks import Array
 
 # Symmetric 4x4 as ten numbers, symmetric 3x3 as six. Off-diagonal entries of Ω* carry sqrt(2), so that |q| = |Ω*|_F = 1
 # is the same condition in every rotated frame.
-_PAIRS4 = [(a, b) for a in range(4) for b in range(a, 4)]
+PAIRS4 = [(a, b) for a in range(4) for b in range(a, 4)]
 _PAIRS3 = [(a, b) for a in range(3) for b in range(a, 3)]
 W00, W01, W02, W11, W12, W22 = np.eye(6)
 """Selectors of the entries of ω_i = P_i Ω* P_i'; a constraint is a combination of them that must vanish."""
+CALIBRATED = np.stack([W00 - W11, W00 - W22, W11 - W22, 2.0 * W01, 2.0 * W02, 2.0 * W12])
+"""ω_i ~ I, symmetric in the three axes"""
+_L1_ROUNDS = 12
+REWEIGHTED = _L1_ROUNDS + 6
+"""rounds that `reweighted` is for"""
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,7 @@ def image_of_quadric(P: Array) -> Array:
     """(cameras, 6, 10): ω_i = C_i q, q the distinct entries of Ω* with its off-diagonal ones times sqrt(2)."""
     C = np.empty((len(P), 6, 10))
     for row, (r, s) in enumerate(_PAIRS3):
-        for column, (a, b) in enumerate(_PAIRS4):
+        for column, (a, b) in enumerate(PAIRS4):
             if a == b:
                 C[:, row, column] = P[:, r, a] * P[:, s, a]
             else:
@@ -62,9 +67,22 @@ def solve_dual_quadric(P: Array, constraints: Array, reweight: Reweight, rounds:
             q, omega_images = -q, -omega_images
         weight = reweight(omega_images, np.linalg.norm(L @ q, axis=1))
     omega = np.empty((4, 4))
-    for value, (a, b) in zip(q, _PAIRS4, strict=True):
+    for value, (a, b) in zip(q, PAIRS4, strict=True):
         omega[a, b] = omega[b, a] = value if a == b else value / np.sqrt(2.0)
     return DualQuadric(_factor(omega), s / max(s[0], 1e-300))
+
+
+def reweighted(number: int, omega: Array, residual: Array) -> Array:
+    """Weights of calibrated cameras (..., cameras) after round `number`: 1/trace(ω_i), and Cauchy over cameras so that a bad
+    one is ignored; ω (..., cameras, 6)."""
+    trace = np.abs(omega[..., [0, 3, 5]].sum(axis=-1))
+    weight = 1.0 / np.maximum(trace, 1e-3 * np.median(trace, axis=-1, keepdims=True))
+    relative = residual * weight
+    middle = np.median(relative, axis=-1, keepdims=True)
+    if number < _L1_ROUNDS:
+        # Least absolute residuals first: from a start that a bad camera has spoilt, Cauchy would not recover.
+        return weight / np.sqrt(np.maximum(relative, 1e-3 * middle + 1e-12))
+    return weight / np.sqrt(1.0 + (relative / np.maximum(3.0 * 1.4826 * middle, 1e-12)) ** 2)
 
 
 def _factor(omega: Array) -> Array:

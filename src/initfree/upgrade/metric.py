@@ -101,7 +101,7 @@ def _median_seen(tracks: Tracks, xyz: Array) -> Array:
 
 
 def quadric_residuals(omega: Array, K: Array) -> Array:
-    """|ω_i/|ω_i| - K_i K_i'/|K_i K_i'||_F for every camera (Pollefeys 1999, nonlinear criterion)."""
-    KK = K @ K.transpose(0, 2, 1)
-    norm = np.maximum(np.linalg.norm(omega, axis=(1, 2), keepdims=True), 1e-300)
-    return np.linalg.norm(omega / norm - KK / np.linalg.norm(KK, axis=(1, 2), keepdims=True), axis=(1, 2))
+    """|ω_i/|ω_i| - K_i K_i'/|K_i K_i'||_F for every camera (Pollefeys 1999, nonlinear criterion); both (..., 3, 3)."""
+    KK = K @ K.swapaxes(-1, -2)
+    norm = np.maximum(np.linalg.norm(omega, axis=(-2, -1), keepdims=True), 1e-300)
+    return np.linalg.norm(omega / norm - KK / np.linalg.norm(KK, axis=(-2, -1), keepdims=True), axis=(-2, -1))

@@ -52,8 +52,15 @@ def pycolmap_camera(**changes: Any) -> pycolmap.Camera:
 
 @pytest.mark.parametrize(
     ("cameras", "kinds"),
-    [(K, 1), (K.tolist(), 1), ([K] * 14, 14), (pycolmap_camera(), 1), ([pycolmap_camera()] * 14, 14)],
-    ids=["K", "nested list", "list of K", "pycolmap", "list of pycolmap"],
+    [
+        (K, 1),
+        (K.tolist(), 1),
+        ([K] * 14, 14),
+        (pycolmap_camera(), 1),
+        ([pycolmap_camera()] * 14, 14),
+        ([K, *[pycolmap_camera()] * 13], 14),
+    ],
+    ids=["K", "nested list", "list of K", "pycolmap", "list of pycolmap", "both"],
 )
 def test_intrinsics_of_any_kind_give_the_same_rays(scene, cameras, kinds):
     problem = initfree.Problem.from_tracks(*arrays(scene), cameras=cameras, sizes=(640, 480))
@@ -61,6 +68,18 @@ def test_intrinsics_of_any_kind_give_the_same_rays(scene, cameras, kinds):
     assert np.allclose(problem.m, scene.m, atol=1e-12)
     assert np.array_equal(problem.tracks.cam, scene.tracks.cam)
     assert len(set(problem.camera_ids)) == kinds
+
+
+@pytest.mark.parametrize("focal", [1.0, 1e-6])
+def test_rays_are_judged_as_pixels_are(scene, result, focal):
+    """With K the identity nothing is a pixel: errors have to be told in something."""
+    image, landmark, _ = arrays(scene)
+    from_rays = initfree.solve(
+        initfree.Problem.from_tracks(image, landmark, focal * scene.m, cameras=np.diag([focal, focal, 1.0]))
+    )
+    assert from_rays.accepted
+    assert np.allclose(from_rays.focal_pixels, 1000.0)
+    assert initfree.evaluate(from_rays, result).rotation_auc5 > 99.5
 
 
 def test_the_same_problem_as_from_a_model(scene):
@@ -122,7 +141,14 @@ BAD = {
         {"cameras": K, "intrinsics": "perhaps"},
     ),
     "min_obs is 1": lambda i, j, xy: ((i, j, xy), {"min_obs": 1}),
-    "has 0 images": lambda i, j, xy: ((i[:0], j[:0], xy[:0]), {}),
+    "there is no observation": lambda i, j, xy: ((i[:0], j[:0], xy[:0]), {}),
+    "xy is of type complex128; expected real": lambda i, j, xy: ((i, j, xy.astype(complex)), {}),
+    "xy is no array": lambda i, j, xy: ((i, j, [[1.0], [2.0, 3.0]]), {}),
+    "xy spans .* expected pixels, or K": lambda i, j, xy: ((i, j, xy / 640.0), {}),
+    "focal length of 2 px; expected pixels": lambda i, j, xy: (
+        (i, j, xy),
+        {"cameras": pycolmap_camera(params=[2.0, 0.0, 0.0])},
+    ),
 }
 
 

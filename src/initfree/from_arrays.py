@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 
 from initfree.errors import InputError
-from initfree.observations import Image, Intrinsics, Observations, observe
+from initfree.observations import LEAST_FOCAL, Image, Intrinsics, Observations, observe
 from initfree.tracks import Array, Index
 
 _SOURCE = "the tracks"
+FOCAL_OF_RAYS = 1000.0
+"""pixels: rays are observations of a camera with this focal length, so that errors have a unit"""
 
 
 def observations_from_tracks(
@@ -24,24 +26,34 @@ def observations_from_tracks(
 ) -> Observations:
     """See `Problem.from_tracks`."""
     image, landmark = _numbers("image", image), _numbers("landmark", landmark)
-    xy = np.ascontiguousarray(xy, dtype=np.float64)
+    xy = _real("xy", xy)
     if not (len(image) == len(landmark) == len(xy)) or xy.shape != (len(xy), 2):
         raise InputError(
             f"{_SOURCE}: image has shape {image.shape}, landmark {landmark.shape}, xy {xy.shape}; expected n, n and (n, 2)"
         )
+    if not len(xy):
+        raise InputError(f"{_SOURCE}: there is no observation; expected some of two images at least")
     if not np.isfinite(xy).all():
         bad = int(np.flatnonzero(~np.isfinite(xy).all(axis=1))[0])
         raise InputError(f"{_SOURCE}: xy of observation {bad} is {xy[bad].tolist()}; expected finite numbers")
-    if len(image) and image.min() < 0:
+    if image.min() < 0:
         raise InputError(f"{_SOURCE}: image {image.min()} is below zero; expected indices from 0")
-    count = len(names) if names is not None else int(image.max(initial=-1)) + 1
-    if len(image) and image.max() >= count:
+    count = len(names) if names is not None else int(image.max()) + 1
+    if image.max() >= count:
         raise InputError(f"{_SOURCE}: image {image.max()} has no name; {count} names were given")
     order = np.argsort(image, kind="stable")
     keypoint = np.empty(len(image), dtype=np.int64)
     begin = np.searchsorted(image[order], np.arange(count + 1))
     keypoint[order] = np.arange(len(order)) - begin[image[order]]
-    shape = _sizes(sizes, count, image, xy)
+    K = _matrices(cameras)
+    if K is not None and ((K[..., 0, 0] > 0.0) & (K[..., 0, 0] < LEAST_FOCAL)).all():
+        scale = FOCAL_OF_RAYS / K[..., 0, 0].mean()
+        xy, cameras = scale * xy, K * np.array([[scale], [scale], [1.0]])
+    if cameras is None and np.ptp(xy, axis=0).max() < LEAST_FOCAL:
+        raise InputError(
+            f"{_SOURCE}: xy spans {np.ptp(xy, axis=0).tolist()}; expected pixels, or K of normalised coordinates"
+        )
+    shape = _sizes(sizes, count, xy)
     models, of_image, given = _cameras(cameras, count, shape)
     labels = [f"image{k:05d}" for k in range(count)] if names is None else [str(name) for name in names]
     images = [Image(labels[k], k + 1, of_image[k], xy[order[begin[k] : begin[k + 1]]]) for k in range(count)]
@@ -54,7 +66,7 @@ def observations_from_tracks(
 
 def flattened(xy: Any, visible: Any = None) -> tuple[Index, Index, Array]:
     """image, landmark and xy of a tracker's array (frames, points, 2); NaN, or False in `visible`, is not seen."""
-    xy = np.asarray(xy, dtype=np.float64)
+    xy = _real("the array", xy)
     if xy.ndim != 3 or xy.shape[2] != 2:
         raise InputError(f"{_SOURCE}: the array has shape {xy.shape}; expected (frames, points, 2)")
     seen = np.isfinite(xy).all(axis=2)
@@ -74,7 +86,26 @@ def _numbers(name: str, values: Any) -> Index:
     return values.astype(np.int64)
 
 
-def _sizes(sizes: Any, count: int, image: Index, xy: Array) -> Index:
+def _real(name: str, values: Any) -> Array:
+    try:
+        found = np.asarray(values)
+    except ValueError as error:  # rows of different lengths
+        raise InputError(f"{_SOURCE}: {name} is no array: {error}") from error
+    if not (np.issubdtype(found.dtype, np.floating) or np.issubdtype(found.dtype, np.integer)):
+        raise InputError(f"{_SOURCE}: {name} is of type {found.dtype}; expected real numbers")
+    return np.ascontiguousarray(found, dtype=np.float64)
+
+
+def _matrices(cameras: Any) -> Array | None:
+    """K matrices, (3, 3) or (images, 3, 3); None where cameras are something else, or no two of one kind."""
+    try:
+        found = np.asarray(cameras, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return found if found.shape[-2:] == (3, 3) else None
+
+
+def _sizes(sizes: Any, count: int, xy: Array) -> Index:
     """(images, 2) width and height; where they are not given, what all observations span."""
     if sizes is not None:
         given = np.asarray(sizes)
@@ -105,7 +136,8 @@ def _cameras(cameras: Any, count: int, shape: Index) -> tuple[dict[int, Any], li
             for c, (w, h) in enumerate(kinds)
         }  # fmt: skip
         return models, [int(k) + 1 for k in kind.reshape(-1)], False
-    single = isinstance(cameras, pycolmap.Camera) or np.ndim(cameras) == 2
+    mixed = not isinstance(cameras, pycolmap.Camera) and any(isinstance(one, pycolmap.Camera) for one in cameras)
+    single = isinstance(cameras, pycolmap.Camera) or (not mixed and np.ndim(cameras) == 2)
     several: Any = [cameras] if single else cameras
     listed = list(several)
     if not single and len(listed) != count:

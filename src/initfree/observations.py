@@ -152,6 +152,10 @@ def without_repeats(image: Index, landmark_id: Index) -> NDArray[np.bool_]:
     return ~again
 
 
+LEAST_FOCAL = 10.0
+"""pixels: below it coordinates are normalised, or of some other unit"""
+
+
 def check_cameras(cameras: dict[int, Any], source: str) -> None:
     """Finite parameters and a positive focal length, or an error that names the camera."""
     for camera_id, camera in cameras.items():
@@ -159,6 +163,11 @@ def check_cameras(cameras: dict[int, Any], source: str) -> None:
             raise InputError(
                 f"{source}: camera {camera_id} has parameters {[float(value) for value in camera.params]}; "
                 "expected finite numbers and a positive focal length"
+            )
+        if camera.mean_focal_length() < LEAST_FOCAL:
+            raise InputError(
+                f"{source}: camera {camera_id} has a focal length of {camera.mean_focal_length():g} px; expected pixels, at "
+                f"least {LEAST_FOCAL:g} of them: errors are judged in pixels, and no detector finds points to a part of this"
             )
 
 

@@ -79,8 +79,9 @@ class Problem:
     ) -> "Problem":
         """From arrays: observation n is of landmark `landmark[n]` in image `image[n]` at `xy[n]` pixels.
 
-        `cameras`: a K matrix (3x3) or a pycolmap.Camera for all images, or a list of one each; None: unknown. `names` of
-        the images; `sizes` (width, height) for all images or one each, by default what the observations span.
+        `cameras`: a K matrix (3x3) or a pycolmap.Camera for all images, or a list of one each; None: unknown. With K the
+        identity, or any focal length below 10, `xy` are rays, and errors in pixels those of a focal length of 1000. `names`
+        of the images; `sizes` (width, height) for all images or one each, by default what the observations span.
         `intrinsics` "refine" adjusts given cameras at the end; by default they are "known".
         """
         found = observations_from_tracks(

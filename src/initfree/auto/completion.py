@@ -1,4 +1,4 @@
-"""The end of a reconstruction: wrong matches are left out, and the verdict on that."""
+"""The end of a reconstruction: wrong matches and landmarks without a depth are left out, and the verdict on that."""
 
 import time
 from dataclasses import replace
@@ -7,7 +7,8 @@ import numpy as np
 
 from initfree.auto.consistent_part import readjusted
 from initfree.certificate import certify, judge
-from initfree.certificate.evidence import joint_of
+from initfree.certificate.depths import with_depth
+from initfree.certificate.evidence import Evidence, gather, joint_of
 from initfree.certificate.joint import Joint
 from initfree.euclidean.residuals import consensus, residuals
 from initfree.problem import restricted
@@ -48,20 +49,48 @@ def without_outliers(result: Result, *, free: bool = False) -> Result:
     if problem is result.problem:
         return result
     before = result.certificate.evidence
-    evidence = replace(
-        certify(problem, reconstruction, before.baselines if free else None).evidence,
-        joint=_joint_before(result, left, reconstruction),
+    evidence = _as_before(certify(problem, reconstruction, before.baselines if free else None).evidence, before)
+    evidence = replace(evidence, joint=_joint_before(result, left, reconstruction))
+    if free:
+        evidence = replace(evidence, focal_rise=before.focal_rise)
+    report = StageReport("consensus", time.perf_counter() - began, iterations=steps, cost=cost)
+    part = result.subset(problem, slice(None), left, reconstruction)
+    return replace(part, certificate=judge(evidence), stages=(*result.stages, report))
+
+
+def with_depths(result: Result) -> Result:
+    """An accepted reconstruction without the landmarks that nothing agrees on, or whose depth nothing tells: see
+    `certificate.depths`. The cameras stay, and so does what was asked of them: they were turned by these landmarks too."""
+    if not result.certificate.accepted:
+        return result
+    problem, reconstruction = result.problem, result.reconstruction
+    agreeing = consensus(problem, reconstruction, least=min(problem.min_obs, 3))
+    known = with_depth(problem, reconstruction, agreeing)
+    if known.all():
+        return result
+    found = restricted(problem, known[problem.tracks.landmark], least=2)
+    if found is None:
+        return result
+    problem, left = found
+    before = result.certificate.evidence
+    part = result.subset(problem, slice(None), left, reconstruction.subset(slice(None), left))
+    figures = _as_before(gather(problem, part.reconstruction, before.baselines), before)
+    asked = {name: getattr(before, name) for name in ("joint", "closer", "alternative", "reversal_rise")}
+    asked |= {name: getattr(before, name) for name in ("focal_rise", "focal_lengths")}
+    note = f"left out {len(known) - len(left)} of {len(known)} landmarks, whose depth their observations do not tell"
+    return replace(part, certificate=judge(replace(figures, **asked)), notes=(*result.notes, note))
+
+
+def _as_before(evidence: Evidence, before: Evidence) -> Evidence:
+    """The evidence with how the reconstruction was come by, which no figure tells."""
+    return replace(
+        evidence,
         confirmed=before.confirmed,
         left_out=before.left_out,
         left_out_because=before.left_out_because,
         taken_back=before.taken_back,
         intrinsics_doubt=before.intrinsics_doubt,
     )
-    if free:
-        evidence = replace(evidence, focal_rise=before.focal_rise)
-    report = StageReport("consensus", time.perf_counter() - began, iterations=steps, cost=cost)
-    part = result.subset(problem, slice(None), left, reconstruction)
-    return replace(part, certificate=judge(evidence), stages=(*result.stages, report))
 
 
 def _joint_before(result: Result, left: Index, reconstruction: Reconstruction) -> Joint:

@@ -10,7 +10,7 @@ from threading import Event
 
 from initfree.auto.all_matches import on_all_matches
 from initfree.auto.calibration import moved_principal_points, recalibrate
-from initfree.auto.completion import without_outliers
+from initfree.auto.completion import with_depths, without_outliers
 from initfree.auto.confused import only_doubled, without_confused_tracks
 from initfree.auto.consistent_part import consistent_part
 from initfree.auto.doubt import doubt_intrinsics
@@ -60,6 +60,11 @@ def solve_auto(
 
 
 def ended(result: Result, given: Problem) -> Result:
+    """Wrong matches left out, intrinsics as the images have them, and no landmark without a depth."""
+    return with_depths(_cleaned(result, given))
+
+
+def _cleaned(result: Result, given: Problem) -> Result:
     """Wrong matches left out and intrinsics as the images have them; guesses first, because with a wrong lens much of
     what is right does not fit; unless verified matches end it (`all_matches`), which are more than the tracks."""
     o = result.problem.observations

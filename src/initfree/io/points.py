@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from initfree.certificate.depths import with_depth
 from initfree.euclidean.residuals import INLIER_PIXELS, residuals
 from initfree.euclidean.triangulation import triangulate
 from initfree.observations import Observations
@@ -77,10 +78,12 @@ def points_to_write(problem: Problem, reconstruction: Reconstruction) -> Points:
 
 
 def _judged(problem: Problem, reconstruction: Reconstruction, pixels: float, angle: float) -> Points:
-    """Observations within `pixels`; landmarks that two of them see under `angle` degrees or more."""
+    """Observations within `pixels`; landmarks that two of them see under `angle` degrees or more, and whose depth does not
+    hang on one of several."""
     tracks, xyz = problem.tracks, reconstruction.xyz
     fits = residuals(problem, reconstruction).within(pixels) & np.isfinite(xyz).all(axis=1)[tracks.landmark]
     held = widest_angles(tracks, reconstruction.centres, xyz, fits) >= angle
+    held &= with_depth(problem, reconstruction, fits)
     fits &= held[tracks.landmark]
     count = np.bincount(tracks.landmark[fits], minlength=tracks.landmarks)
     fits &= (count >= 2)[tracks.landmark]

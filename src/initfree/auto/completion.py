@@ -50,7 +50,7 @@ def without_outliers(result: Result, *, free: bool = False) -> Result:
         return result
     before = result.certificate.evidence
     evidence = _as_before(certify(problem, reconstruction, before.baselines if free else None).evidence, before)
-    evidence = replace(evidence, joint=_joint_before(result, left, reconstruction))
+    evidence = replace(evidence, joint=joint_before(result, left, reconstruction))
     if free:
         evidence = replace(evidence, focal_rise=before.focal_rise)
     report = StageReport("consensus", time.perf_counter() - began, iterations=steps, cost=cost)
@@ -93,7 +93,7 @@ def _as_before(evidence: Evidence, before: Evidence) -> Evidence:
     )
 
 
-def _joint_before(result: Result, left: Index, reconstruction: Reconstruction) -> Joint:
+def joint_before(result: Result, left: Index, reconstruction: Reconstruction) -> Joint:
     """The weakest joint of an adjusted reconstruction of the landmarks `left`, over all observations of the result."""
     tracks, xyz = result.problem.tracks, result.reconstruction.xyz.copy()
     xyz[left] = reconstruction.xyz

@@ -13,6 +13,7 @@ from initfree.auto.calibration import moved_principal_points, recalibrate
 from initfree.auto.completion import with_depths, without_outliers
 from initfree.auto.confused import only_doubled, without_confused_tracks
 from initfree.auto.consistent_part import consistent_part
+from initfree.auto.dominant_motion import dominant_motion
 from initfree.auto.doubt import doubt_intrinsics
 from initfree.auto.ranking import found_twice, same_cameras, settled
 from initfree.auto.search import ROUNDS, Search, configured, outward, voted, voted_with_rotations
@@ -54,7 +55,7 @@ def solve_auto(
     if result is None:
         result = settled(problem, search.attempts).result(problem, [attempt.report() for attempt in search.attempts])
         result = doubt_intrinsics(result, config, on_progress)
-    result = ended(consistent_part(result), problem)
+    result = ended(consistent_part(dominant_motion(result)), problem)
     result = replace(result, config=config, start_config=result.config, stages=(*search.reports, *result.stages))
     return _undone(result, config, truth, on_progress) if only_doubled(result.certificate) else result
 

@@ -18,6 +18,8 @@ from initfree.tracks import Array
 _NAMED = 8
 """images that a reason names"""
 NOT_DOUBLED = "not doubled"
+PURITY, CAMERA_PURITY = "purity", "purity of every camera"
+EVEN_CAMERAS, COHERENT_ERRORS = "even cameras", "coherent errors"
 DETERMINED, CERTAIN_CAMERAS, CERTAIN_FOCAL_LENGTH = "determined", "certain cameras", "certain focal length"
 _MANY_TWINS = 0.3
 """share of landmarks with a twin that is worth a word"""
@@ -83,7 +85,7 @@ def share(e: Evidence) -> Finding:
 
 def purity(e: Evidence) -> Finding:
     reason = f"only {e.purity:.0%} of the observations that come near fit within {e.radius:.2g} px"
-    return Finding("purity", e.purity - T.MIN_PURITY, reason)
+    return Finding(PURITY, e.purity - T.MIN_PURITY, reason)
 
 
 def _of_cameras(e: Evidence, check: str, value: Array, least: float | Array, unit: float, sentence: str) -> Finding:
@@ -102,7 +104,7 @@ def camera_share(e: Evidence) -> Finding:
 def camera_purity(e: Evidence) -> Finding:
     least = significantly(T.MIN_CAMERA_PURITY, e.by_camera.near)
     sentence = f"fits only {{:.0%}} of the observations that come near it within {e.radius:.2g} px"
-    return _of_cameras(e, "purity of every camera", e.by_camera.purity, least, 1.0, sentence)
+    return _of_cameras(e, CAMERA_PURITY, e.by_camera.purity, least, 1.0, sentence)
 
 
 def camera_consensus(e: Evidence) -> Finding:
@@ -285,7 +287,7 @@ def even_cameras(e: Evidence) -> Finding:
         f"image {e.names[k]!r} fits {e.by_camera.purity[k]:.0%} of the observations that come near it within "
         f"{e.radius:.2g} px, clearly worse than the others, and no second start confirms it"
     )
-    return Finding("even cameras", float(above[k]), reason, doubt=True)
+    return Finding(EVEN_CAMERAS, float(above[k]), reason, doubt=True)
 
 
 def systematic(e: Evidence) -> Finding:
@@ -294,7 +296,7 @@ def systematic(e: Evidence) -> Finding:
         f"errors of neighbouring observations point the same way, by about {e.systematic:.2g} px: the reconstruction may "
         "be bent, or a distortion is not in the model; no second start confirms it"
     )
-    return Finding("coherent errors", T.MAX_SYSTEMATIC - e.systematic, reason, doubt=True)
+    return Finding(COHERENT_ERRORS, T.MAX_SYSTEMATIC - e.systematic, reason, doubt=True)
 
 
 CHECKS: tuple[Callable[[Evidence], Finding], ...] = (

@@ -5,9 +5,9 @@ noise, and nothing of where it is along it. With unit rays d_i, over the observa
 
     V = Σ_i (f_i / ρ_i)² (I - d_i d_i'),      variance of its place = noise² trace V^-1
 
-for given cameras. And a depth that hangs on a single observation is not checked by anything: where the others see no parallax,
-a wrong match anywhere along their ray fits as well as a right one (the redundancy of an observation, Baarda 1968). So the
-same is asked with each of the observations left out, in turn.
+for given cameras. And a depth that hangs on a single observation is not checked by anything: where the others see no
+parallax, a wrong match anywhere along their ray fits as well as a right one (the redundancy of an observation, Baarda 1968).
+So the same is asked with each of the observations left out, in turn.
 """
 
 import numpy as np

@@ -27,7 +27,7 @@ from initfree.certificate.thresholds import (
     MIN_JOINT_SHARE,
     NEAR,
 )
-from initfree.euclidean.residuals import INLIER_PIXELS, residuals
+from initfree.euclidean.residuals import INLIER_PIXELS, Residuals, residuals
 from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array, Tracks
@@ -159,9 +159,9 @@ def gather(problem: Problem, reconstruction: Reconstruction, moving: Baselines |
     """All figures that cost little; `moving` are the problem's baselines, where they are known already."""
     tracks = problem.tracks
     r = residuals(problem, reconstruction)
-    seen_at = np.where((r.depth > 0.0) & np.isfinite(r.error), r.error, np.inf)
+    seen_at = _seen_at(r)
     noise = _noise(tracks, seen_at)
-    radius = max(LEAST_RADIUS, FITS_WELL * min(noise, MAX_NOISE))
+    radius = _radius(noise)
     inlier_pixels = max(INLIER_PIXELS, radius)
     fits = seen_at <= inlier_pixels
     agreeing = fits & (np.bincount(tracks.landmark, weights=fits) >= 3)[tracks.landmark]
@@ -188,6 +188,21 @@ def gather(problem: Problem, reconstruction: Reconstruction, moving: Baselines |
         parallax=median_parallax(tracks, reconstruction, agreeing) if agreeing.any() else 0.0,
         baselines=baselines(problem) if moving is None else moving,
     )
+
+
+def fitting(problem: Problem, reconstruction: Reconstruction) -> NDArray[np.bool_]:
+    """Observations that fit well: in front of their camera, within the radius that the noise sets."""
+    seen_at = _seen_at(residuals(problem, reconstruction))
+    return seen_at <= _radius(_noise(problem.tracks, seen_at))
+
+
+def _seen_at(r: Residuals) -> Array:
+    """Errors in pixels, infinite behind a camera."""
+    return np.where((r.depth > 0.0) & np.isfinite(r.error), r.error, np.inf)
+
+
+def _radius(noise: float) -> float:
+    return max(LEAST_RADIUS, FITS_WELL * min(noise, MAX_NOISE))
 
 
 def joint_of(tracks: Tracks, fits: NDArray[np.bool_]) -> Joint:

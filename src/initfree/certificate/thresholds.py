@@ -63,9 +63,9 @@ MIN_SHARING = 0.45
 """share of what images of two groups that stand among each other should both see that they do, over the same within a group:
 0.32 and less where equal parts were taken for one, 0.59 and more in right reconstructions"""
 MAX_DEPTH_DEVIATION = 0.25
-"""standard deviation of a landmark's place, as a share of its distance, without any one of its observations: more, and it has
-no depth. 0.05 and less on most sets; driven straight ahead through a corridor a tenth have more, and COLMAP's limit of 1.5
-degrees would leave out a quarter of them"""
+"""standard deviation of a landmark's place, as a share of its distance, without any one of its observations: more, and it
+has no depth. 0.05 and less on most sets; driven straight ahead through a corridor a tenth have more, and COLMAP's limit of
+1.5 degrees would leave out a quarter of them"""
 MIN_PARALLAX = 0.5
 """degrees: median over landmarks of the widest angle between its rays"""
 SAFE_PARALLAX = 3.0

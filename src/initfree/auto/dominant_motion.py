@@ -1,0 +1,100 @@
+"""Something drives along: tracks of a second motion bend the cameras towards a compromise that fits neither.
+
+A wrong camera misses landmarks that the others agree on: one observation of each of many tracks. What moves on its own is
+missed as whole tracks, by all cameras that see it. So tracks of which more than a third of the observations miss are left
+out, the cameras are adjusted on the others, and all tracks are asked again, until they stay on their side. What is left is
+judged as any reconstruction; what joins parts of it is counted over all tracks, because those across a wrong joint miss as a
+whole too.
+"""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from initfree.auto.completion import joint_before
+from initfree.auto.repair import repair_limits
+from initfree.certificate import Certificate, certify, judge
+from initfree.certificate.checks import CAMERA_PURITY, COHERENT_ERRORS, EVEN_CAMERAS, PURITY
+from initfree.certificate.evidence import fitting
+from initfree.euclidean import adjust
+from initfree.euclidean.residuals import INLIER_PIXELS
+from initfree.euclidean.triangulation import triangulate
+from initfree.problem import Problem, restricted
+from initfree.reconstruction import Reconstruction
+from initfree.result import Result, StageReport
+from initfree.tracks import Index
+
+ROUNDS = 12
+MOST_MISSED = 0.34
+"""share of a track's observations that may miss: one wrong match of three"""
+LEAST_TRACKS, LEAST_OF_CAMERA = 0.7, 0.5
+"""share of all tracks, and of every camera's observations, that must stay: else nobody can say which motion dominates"""
+NARROW = 1.0
+"""pixels: scale of the loss, at which what drives slowly counts less than at the 4 px of other adjustments"""
+STABLE = 0.01
+"""share of the tracks that may still change sides"""
+
+
+def dominant_motion(result: Result) -> Result:
+    """A rejected reconstruction without the tracks that it misses as a whole, if it is accepted then; else as it is."""
+    if not (result.problem.calibrated and _misses_alone(result.certificate)):
+        return result
+    began = time.perf_counter()
+    found = _parted(result.problem, result.reconstruction)
+    if found is None:
+        return result
+    problem, left, reconstruction = found
+    before = result.certificate.evidence
+    evidence = certify(problem, reconstruction, before.baselines).evidence
+    certificate = judge(replace(evidence, joint=joint_before(result, left, reconstruction)))
+    if not certificate.accepted:
+        return result
+    gone = result.problem.tracks.landmarks - len(left)
+    note = f"left out {gone} tracks that miss as a whole: something moves on its own, or they are wrong"
+    part = result.subset(problem, slice(None), left, reconstruction)
+    report = StageReport("dominant motion", time.perf_counter() - began)
+    return replace(part, certificate=certificate, stages=(*result.stages, report), notes=(*result.notes, note))
+
+
+def _misses_alone(certificate: Certificate) -> bool:
+    """Whether nothing stands against a reconstruction but that it misses much of what comes near."""
+    failed = {finding.check for finding in certificate.findings if not finding.passed}
+    return not certificate.accepted and failed <= {PURITY, CAMERA_PURITY, EVEN_CAMERAS, COHERENT_ERRORS}
+
+
+def _parted(problem: Problem, reconstruction: Reconstruction) -> tuple[Problem, Index, Reconstruction] | None:
+    """The tracks of the dominant motion, which these are, and their reconstruction; None where none dominates."""
+    tracks = problem.tracks
+    limits = replace(repair_limits(problem, 50, 1e-6), scales=(NARROW,))
+    stays = _fits(problem, reconstruction)
+    for _ in range(ROUNDS):
+        found = restricted(problem, stays[tracks.landmark])
+        if found is None:
+            return None
+        part, left = found
+        moved, _ = adjust(
+            part.tracks, part.m, part.unit, reconstruction.subset(slice(None), left), limits, groups=part.camera_ids
+        )
+        xyz, _ = triangulate(tracks, problem.m, problem.unit, *moved.cameras, scale=INLIER_PIXELS)
+        xyz[left] = moved.xyz
+        reconstruction = replace(moved, xyz=xyz, ids=reconstruction.ids)
+        before, stays = stays, _fits(problem, reconstruction)
+        if np.mean(stays != before) <= STABLE:
+            return (part, left, moved) if _dominates(problem, stays) else None
+    return None
+
+
+def _fits(problem: Problem, reconstruction: Reconstruction) -> NDArray[np.bool_]:
+    """(landmarks,): whether at most a third of the track's observations miss by more than the noise explains."""
+    tracks = problem.tracks
+    missed = np.bincount(tracks.landmark, weights=~fitting(problem, reconstruction))
+    return missed <= MOST_MISSED * np.diff(tracks.ptr)
+
+
+def _dominates(problem: Problem, stays: NDArray[np.bool_]) -> bool:
+    tracks = problem.tracks
+    seen = np.bincount(tracks.cam, minlength=tracks.cameras)
+    share = np.bincount(tracks.cam, weights=stays[tracks.landmark], minlength=tracks.cameras) / seen
+    return bool(stays.mean() >= LEAST_TRACKS and share.min() >= LEAST_OF_CAMERA)

@@ -18,6 +18,7 @@ from initfree.auto.doubt import doubt_intrinsics
 from initfree.auto.ranking import found_twice, same_cameras, settled
 from initfree.auto.search import ROUNDS, Search, configured, outward, voted, voted_with_rotations
 from initfree.auto.start import Attempt, Start, run_start
+from initfree.certificate import judge
 from initfree.config import SolveConfig
 from initfree.errors import InputError
 from initfree.parallel import abandonable, in_order
@@ -55,7 +56,7 @@ def solve_auto(
     if result is None:
         result = settled(problem, search.attempts).result(problem, [attempt.report() for attempt in search.attempts])
         result = doubt_intrinsics(result, config, on_progress)
-    result = ended(consistent_part(dominant_motion(result)), problem)
+    result = _confirmed(search, ended(consistent_part(dominant_motion(result)), problem))
     result = replace(result, config=config, start_config=result.config, stages=(*search.reports, *result.stages))
     return _undone(result, config, truth, on_progress) if only_doubled(result.certificate) else result
 
@@ -108,15 +109,26 @@ def _undone(result: Result, config: SolveConfig, truth: Reconstruction | None, o
     return replace(apart, starts=(*result.starts, *apart.starts, *reports), notes=(*apart.notes, note))
 
 
+def _confirmed(search: Search, result: Result) -> Result:
+    """A result that came to be doubtful when wrong matches were left out, where a second start finds the same cameras: the
+    first had settled the search before there was a doubt."""
+    if result.accepted or not (result.certificate.doubtful and result.problem.calibrated):
+        return result
+    found, reports = found_by_another(search, result)
+    certificate = judge(replace(result.certificate.evidence, confirmed=True)) if found else result.certificate
+    return replace(result, certificate=certificate, starts=(*result.starts, *reports[len(result.starts) :]))
+
+
 def found_by_another(search: Search, result: Result) -> tuple[bool, list[StartReport]]:
-    """Whether a start of another kind than the one that won finds the cameras of an accepted reconstruction, and none of
-    those tried first others at a lower cost; and what was tried."""
+    """Whether a start of another kind than the one that won, not tried before, finds the cameras of a reconstruction, and
+    none of those tried first others at a lower cost; and what was tried."""
     if result.problem.names != search.problem.names:
         return False, []
     cost = min(start.cost for start in result.starts)
+    tried = {result.winner, *(outcome.start.name for outcome in search.outcomes)}
     for starts in (voted_with_rotations, configured, voted, outward):
         for start in starts(search):
-            if start.name == result.winner:
+            if start.name in tried:
                 continue
             outcome = run_start(search.problem, replace(start, deferrable=False), search.moving, search.on_progress)
             search.outcomes.append(outcome)

@@ -44,3 +44,12 @@ def test_equal_towers_that_were_taken_for_one_need_a_second_start():
     assert not result.accepted
     assert "look alike" in result.certificate.reason
     assert any("solved again, but no second start found the same" in note for note in result.notes)
+
+
+def test_something_that_drives_along_is_left_out():
+    """One in seven of the landmarks is on a lorry: the adjustment of all, even from the truth, ends at a compromise."""
+    result, metrics = attacked("adversarial-two-motions")
+    assert result.accepted
+    assert result.stage("dominant motion").seconds > 0.0
+    assert any("miss as a whole" in note for note in result.notes)
+    assert min(metrics.rotation_auc20, metrics.translation_auc20) > 99.0

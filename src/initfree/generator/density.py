@@ -1,6 +1,7 @@
 """Thinning: which of the visible observations the dataset has."""
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 from scipy.special import betainc, pdtr
 
@@ -99,12 +100,18 @@ def _cumulative(steps: NDArray[np.int64], mean: float, dispersion: float) -> NDA
     return betainc(size, steps + 1.0, size / (size + mean))
 
 
-def _rank(observations: Projections, priority: NDArray[np.float64], landmarks: int) -> NDArray[np.float64]:
+def _rank(observations: Projections, priority: NDArray[np.float64], landmarks: int) -> NDArray[np.int64]:
     """Place of each row among the rows of its landmark, lowest priority first."""
-    order = np.lexsort((priority, observations.landmark))
-    starts = np.concatenate([[0], np.cumsum(observations.track_lengths(landmarks))])
-    rank = np.empty(len(observations))
-    rank[order] = np.arange(len(observations)) - starts[observations.landmark[order]]
+    return _ranked(np.concatenate([[0], np.cumsum(observations.track_lengths(landmarks))]), priority)
+
+
+@njit(cache=True)
+def _ranked(ptr: NDArray[np.int64], priority: NDArray[np.float64]) -> NDArray[np.int64]:
+    rank = np.empty(len(priority), np.int64)
+    for j in range(len(ptr) - 1):
+        order = np.argsort(priority[ptr[j] : ptr[j + 1]], kind="mergesort")
+        for place in range(len(order)):
+            rank[ptr[j] + order[place]] = place
     return rank
 
 

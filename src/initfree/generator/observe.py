@@ -20,6 +20,8 @@ MAX_CANDIDATES = 40
 """Give up when this many candidates for every landmark asked for were not enough."""
 AT_ONCE = 400_000
 """Candidates that are looked at together: what is dropped again takes no memory beside all others."""
+AT_ONCE_A_CAMERA = 200
+"""For thousands of cameras more, so that each has something to look at."""
 
 
 def observe(
@@ -38,13 +40,14 @@ def observe(
     rows: list[Projections] = []
     have = tried = 0
     batch = int(1.5 * wanted) + 100
+    at_once = max(AT_ONCE, AT_ONCE_A_CAMERA * len(poses))
     while have < wanted:
         candidates = pool[tried : tried + batch] if pool is not None else surface.sample(rng, batch)
         if not len(candidates):
             break
         tried += len(candidates)
-        for first in range(0, len(candidates), AT_ONCE):
-            some = candidates[first : first + AT_ONCE]
+        for first in range(0, len(candidates), at_once):
+            some = candidates[first : first + at_once]
             seen = visible(surface, caster, poses, cameras, limits, some)
             often = seen.track_lengths(len(some)) >= min_observations
             kept, kept_rows = select_landmarks(some, seen, np.flatnonzero(often)[: wanted - have])
@@ -87,34 +90,28 @@ def visible(
     radii = [min(view_radius(camera), fold_radius(camera)) for camera in cameras]
     centres = np.ascontiguousarray(poses.centres)
     steepest = np.cos(np.radians(limits.max_angle))
-    cells = Cells.of(candidates.positions)
+    cells = Cells.of(candidates.positions, candidates.normals)
 
     def of_image(number: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         camera = cameras[number if len(cameras) > 1 else 0]
         radius = radii[number if len(cameras) > 1 else 0]
         view = poses.rotations[number], centres[number], limits.near, limits.far, radius
-        rows = in_view(
-            cells.near_cone(*view),
-            candidates.positions,
-            candidates.normals,
-            *view,
-            steepest,
-            surface.two_sided,
-        )
-        local = candidates.positions[rows] @ poses.rotations[number].T + poses.translations[number]
+        places = cells.ptr, cells.positions, cells.normals
+        rows = in_view(cells.near_cone(*view), *places, *view, steepest, surface.two_sided)
+        local = cells.positions[rows] @ poses.rotations[number].T + poses.translations[number]
         pixels, inside = project(camera, local)
         rows, pixels = rows[inside], pixels[inside]
         if limits.occlusion:
-            free = ~caster.hidden(centres[number], candidates.positions[rows], surface.margin)
+            free = ~caster.hidden(centres[number], cells.positions[rows], surface.margin)
             rows, pixels = rows[free], pixels[free]
-        return rows, pixels
+        return cells.rows[rows], pixels
 
     # Embree and the large NumPy calls let go of the interpreter lock.
     with ThreadPoolExecutor(os.cpu_count()) as workers:
         parts = list(workers.map(of_image, range(len(poses))))
     image = np.repeat(np.arange(len(poses), dtype=np.int32), [len(rows) for rows, _ in parts])
     landmark = np.concatenate([rows for rows, _ in parts]).astype(np.int32)
-    return Projections(image, landmark, np.concatenate([pixels for _, pixels in parts])).sorted()
+    return Projections(image, landmark, np.concatenate([pixels for _, pixels in parts])).by_landmark()
 
 
 def select_landmarks(

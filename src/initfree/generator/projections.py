@@ -25,6 +25,10 @@ class Projections:
         """The same rows in canonical order."""
         return self[np.lexsort((self.image, self.landmark))]
 
+    def by_landmark(self) -> "Projections":
+        """Rows that come image by image, in canonical order: a landmark's stay in the order of their images."""
+        return self[np.argsort(self.landmark, kind="stable")]
+
     def track_lengths(self, landmarks: int) -> NDArray[np.int64]:
         """Number of observations of each landmark."""
         return np.bincount(self.landmark, minlength=landmarks)

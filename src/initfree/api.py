@@ -14,7 +14,7 @@ from initfree.evaluation import Metrics, evaluate_models
 from initfree.io import colmap
 from initfree.io.load import load_model, load_observations
 from initfree.observations import Observations
-from initfree.parallel import blas_threads
+from initfree.parallel import one_blas_thread
 from initfree.pipeline import OnProgress, State, run_stages
 from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
@@ -45,7 +45,7 @@ def solve(
         raise InputError(f"strategy is {strategy!r}; expected one of auto, single")
     model = None if truth is None else as_model(truth)
     check_rotations(problem, config, model)
-    with blas_threads(problem.tracks.cameras):
+    with one_blas_thread():
         if strategy == "auto":
             return solve_auto(problem, config, truth=model, on_progress=on_progress)
         return solve_single(problem, config, truth=model, on_progress=on_progress)

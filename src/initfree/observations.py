@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from initfree.errors import InputError
 from initfree.pairs import VerifiedPairs
 from initfree.rigs import Mounts, check_mounts, of_several
-from initfree.tracks import Array, Index
+from initfree.tracks import Array, Index, rows_of_each
 
 Intrinsics = Literal["known", "refine", "unknown"]
 """known: used as they are; refine: used, and adjusted at the end; unknown: not looked at, focal lengths and distortion are
@@ -124,7 +124,7 @@ def calibrated_keypoints(
     """Calibrated rays: distortion and intrinsics undone by pycolmap, whatever the camera model; pixels per unit."""
     normalised = np.empty((len(image_of), 2))
     unit = np.empty((len(images), 2))
-    for k, here in enumerate(_of_images(images, image_of)):
+    for k, here in enumerate(rows_of_each(image_of, len(images))):
         camera = cameras[images[k].camera_id]
         unit[k] = camera.focal_length_x, camera.focal_length_y
         if len(here):
@@ -137,7 +137,7 @@ def scaled_keypoints(
 ) -> tuple[Array, Array]:
     """Pixels from the image's middle, scaled by the largest of all: intrinsics unknown, distortion ignored."""
     centred = np.empty((len(image_of), 2))
-    for k, here in enumerate(_of_images(images, image_of)):
+    for k, here in enumerate(rows_of_each(image_of, len(images))):
         camera = cameras[images[k].camera_id]
         centred[here] = images[k].keypoints[keypoint_of[here]] - (camera.width / 2.0, camera.height / 2.0)
     scale = float(np.abs(centred).max(initial=1.0))
@@ -169,12 +169,6 @@ def check_cameras(cameras: dict[int, Any], source: str) -> None:
                 f"{source}: camera {camera_id} has a focal length of {camera.mean_focal_length():g} px; expected pixels, at "
                 f"least {LEAST_FOCAL:g} of them: errors are judged in pixels, and no detector finds points to a part of this"
             )
-
-
-def _of_images(images: Sequence[Image], image_of: Index) -> list[Index]:
-    """The observations of each image."""
-    order = np.argsort(image_of, kind="stable")
-    return np.split(order, np.searchsorted(image_of[order], np.arange(1, len(images)))) if images else []
 
 
 def _check_names(source: str, images: Sequence[Image]) -> None:

@@ -17,13 +17,9 @@ Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 
-_THREADED_CAMERAS = 170
-"""from so many cameras on, a factorisation gains from the threads of BLAS"""
-
-
-def blas_threads(cameras: int) -> threadpool_limits:
-    """Small factorisations lose more to waking BLAS threads than they gain, and with one thread they repeat bit for bit."""
-    return threadpool_limits(1 if cameras < _THREADED_CAMERAS else threads(), user_api="blas")
+def one_blas_thread() -> threadpool_limits:
+    """BLAS works in the thread that calls it: its own would spin while they wait, and ours share the work (`panels`)."""
+    return threadpool_limits(1, user_api="blas")
 
 
 class AbandonedError(Exception):

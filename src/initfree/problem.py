@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,12 +55,12 @@ class Problem:
     def calibrated(self) -> bool:
         return self.observations.calibrated
 
-    @property
+    @cached_property
     def camera_ids(self) -> Index:
         """Which of the input's cameras took each solved image: those of one camera share their intrinsics."""
         return np.array([self.observations.images[k].camera_id for k in self.images])
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Image names of the solved cameras."""
         return tuple(self.observations.images[k].name for k in self.images)

@@ -85,3 +85,9 @@ def evenly(rows: Index, most: int) -> Index:
     if len(rows) <= most:
         return rows
     return rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
+
+
+def rows_of_each(number: Index, count: int) -> list[Index]:
+    """The rows that have each number below `count`, ascending: one sort, however many there are."""
+    order = np.argsort(number, kind="stable")
+    return np.split(order, np.searchsorted(number[order], np.arange(1, count))) if count else []

@@ -13,6 +13,7 @@ from scipy.special import chdtri
 
 from initfree.certificate.focal import FocalLengths
 from initfree.engine.levenberg_marquardt import LMConfig
+from initfree.engine.losses import Cauchy
 from initfree.euclidean.intrinsics import SHORT, WEAK, IntrinsicsAdjustment, View, refine
 from initfree.euclidean.lenses import Deviations, Lenses, Prior, with_parameters
 from initfree.euclidean.residuals import INLIER_PIXELS
@@ -119,6 +120,13 @@ class Sight:
         fits = stage.squared_residuals <= INLIER_PIXELS**2
         return fits & (np.bincount(self.tracks.landmark, weights=fits) >= 3)[self.tracks.landmark]
 
+    def could_pay(self, before: View, after: IntrinsicsAdjustment, used: Chosen, share: float) -> bool:
+        """Whether `pays` could hold once `before` is adjusted: that costs then at most what it does now and, with fewer
+        numbers that move, at least what `after` does."""
+        stage = IntrinsicsAdjustment(self.tracks, self.keypoints, before, weight=used.astype(np.float64))
+        cost = Cauchy(INLIER_PIXELS).total(stage.squared_residuals[used])
+        return cost - after.data_cost > share * after.data_cost
+
     def settled(self, stage: IntrinsicsAdjustment, used: Chosen) -> IntrinsicsAdjustment:
         """Adjusted to the end, three or more cameras of one model and size held about their median (`Lenses.alike`)."""
         if len(stage.view.lenses.cameras) < 3:
@@ -151,6 +159,8 @@ def free_where_it_pays(
     if np.mean(again == agreeing) < _SAME:
         agreeing = again
         free = sight.fit(free.view, agreeing, QUICK)
+    if not sight.could_pay(given, free, agreeing, LEAST_SHARE):
+        return None
     fixed = sight.fit(given, agreeing, QUICK)
     if not pays(fixed, free, agreeing, LEAST_SHARE):
         return None

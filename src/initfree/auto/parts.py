@@ -24,7 +24,7 @@ from initfree.config import SolveConfig
 from initfree.errors import InputError
 from initfree.euclidean import resect, robust_cost
 from initfree.observations import Observations
-from initfree.parallel import blas_threads, in_order
+from initfree.parallel import in_order, one_blas_thread
 from initfree.pipeline import OnProgress, State, adjust_euclidean, upgrade_metric
 from initfree.problem import Problem, build_problem
 from initfree.reconstruction import Reconstruction
@@ -94,7 +94,7 @@ def problem_of(problem: Problem, cameras: Index) -> Problem:
 def solve_part(problem: Problem, config: SolveConfig) -> Solved:
     """One part by the strategy `auto`; a task of its own, on any machine."""
     began = time.perf_counter()
-    with blas_threads(problem.tracks.cameras):
+    with one_blas_thread():
         result = solve_auto(problem, config)
     evidence, cost = result.certificate.evidence, robust_cost(result.problem, result.reconstruction)
     shares = evidence.inlier_share, float(evidence.by_camera.share.min())

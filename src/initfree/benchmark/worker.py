@@ -17,7 +17,7 @@ from initfree.benchmark.pictures import reconstruction
 from initfree.benchmark.pipeline_run import one_line, pipeline
 from initfree.benchmark.rows import row
 from initfree.errors import InputError
-from initfree.parallel import blas_threads
+from initfree.parallel import one_blas_thread
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def run_job(job: Job, place: Place, pictures: bool) -> Parcel:
     try:
         import_modules(job.imports, place.search)
         data = load_data(job.data, place)
-        with blas_threads(data.problem.tracks.cameras):
+        with one_blas_thread():
             _warm(job.method, job.formulation, job.loss, job.data, place)
             outcome = METHODS[job.method](job, data, place)
         history = gzip.compress(json.dumps(outcome.history).encode(), mtime=0) if outcome.history else None

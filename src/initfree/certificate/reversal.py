@@ -4,6 +4,7 @@ Under parallel projection the two cannot be told apart; perspective tells, as fa
 that is the wrong one of the two fits nearly as well, and every share of it is that of a right one.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +25,8 @@ _LEAST_NOISE = 0.1
 _STEPS = 20
 NEIGHBOURHOOD = 60
 """cameras of a large problem that are asked first"""
+_LARGE, _NEIGHBOURHOODS = 1000, 8
+"""cameras of a problem that is not asked as a whole where so many neighbourhoods, evenly taken, all lead back"""
 
 
 def reversal_rise(problem: Problem, reconstruction: Reconstruction) -> float | None:
@@ -31,19 +34,19 @@ def reversal_rise(problem: Problem, reconstruction: Reconstruction) -> float | N
     `focal.focal_rise`; negative where it fits better, None where perspective tells the two apart anyway, or where
     the way leads back (from a plane turned inside out, say).
 
-    Of a large problem a neighbourhood of cameras is asked first. What the whole, reversed, costs is at least what its parts
-    do, each adjusted alone: where one part tells the two apart, the whole does.
+    Of a large problem neighbourhoods of cameras are asked first. What the whole, reversed, costs is at least what its parts
+    do, each adjusted alone: where one part tells the two apart, the whole does. And where every part, reversed, comes back
+    by itself, nothing would keep the whole from it.
     """
     if _perspective(problem, reconstruction) > WEAK_PERSPECTIVE:
         return None
-    if problem.tracks.cameras > 2 * NEIGHBOURHOOD:
-        found = _neighbourhood(problem)
-        if found is not None:
-            part, cameras, landmarks = found
-            rise = _rise(part, reconstruction.subset(cameras, landmarks))
-            if rise is not None and rise >= SIGNIFICANT:
-                return rise
-    return _rise(problem, reconstruction)
+    asked = back = 0
+    for part, cameras, landmarks in _neighbourhoods(problem):
+        rise = _rise(part, reconstruction.subset(cameras, landmarks))
+        if rise is not None and rise >= SIGNIFICANT:
+            return rise
+        asked, back = asked + 1, back + (rise is None)
+    return None if asked == back >= _NEIGHBOURHOODS // 2 else _rise(problem, reconstruction)
 
 
 def _rise(problem: Problem, reconstruction: Reconstruction) -> float | None:
@@ -59,11 +62,19 @@ def _rise(problem: Problem, reconstruction: Reconstruction) -> float | None:
     return 2.0 * (robust_cost(problem, other) - cost) / variance
 
 
-def _neighbourhood(problem: Problem) -> tuple[Problem, Index, Index] | None:
-    """The cameras nearest, in landmarks shared, to the one that sees most, with their landmarks."""
-    shared = problem.tracks.covisible
-    nearest = breadth_first_order(shared, int(np.argmax(shared.diagonal())), directed=False)[0][:NEIGHBOURHOOD]
-    return without_cameras(problem, np.setdiff1d(np.arange(problem.tracks.cameras), nearest))
+def _neighbourhoods(problem: Problem) -> Iterator[tuple[Problem, Index, Index]]:
+    """The cameras nearest, in landmarks shared, to the one that sees most, with their landmarks; of many cameras also those
+    nearest to others, evenly taken by the steps that they are away from it."""
+    shared, n = problem.tracks.covisible, problem.tracks.cameras
+    if n <= 2 * NEIGHBOURHOOD:
+        return
+    outwards = breadth_first_order(shared, int(np.argmax(shared.diagonal())), directed=False)[0]
+    middles = outwards[np.linspace(0, len(outwards) - 1, 1 if n < _LARGE else _NEIGHBOURHOODS).astype(np.int64)]
+    for middle in middles:
+        nearest = breadth_first_order(shared, int(middle), directed=False)[0][:NEIGHBOURHOOD]
+        found = without_cameras(problem, np.setdiff1d(np.arange(n), nearest))
+        if found is not None:
+            yield found
 
 
 def reversed_depths(reconstruction: Reconstruction) -> Reconstruction:

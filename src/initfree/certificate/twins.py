@@ -190,7 +190,7 @@ def _expected(ptr, cam, counts, R, centres, sight, xyz, closest, every):
     size = 0
     ray = np.empty((n, 3))
     length = np.empty(n)
-    inside = np.empty(n, dtype=np.bool_)
+    inside = np.empty(n, dtype=np.int64)
     seen = np.empty(n, dtype=np.bool_)
     for j in range(0, ptr.size - 1, every):
         seen[:] = False
@@ -201,6 +201,7 @@ def _expected(ptr, cam, counts, R, centres, sight, xyz, closest, every):
                 number += 1
         if number < 2:
             continue
+        near = 0
         for k in range(n):
             x, y, z = xyz[j, 0] - centres[k, 0], xyz[j, 1] - centres[k, 1], xyz[j, 2] - centres[k, 2]
             r = np.sqrt(x * x + y * y + z * z)
@@ -209,7 +210,7 @@ def _expected(ptr, cam, counts, R, centres, sight, xyz, closest, every):
             u = R[k, 0, 0] * x + R[k, 0, 1] * y + R[k, 0, 2] * z
             v = R[k, 1, 0] * x + R[k, 1, 1] * y + R[k, 1, 2] * z
             w = R[k, 2, 0] * x + R[k, 2, 1] * y + R[k, 2, 2] * z
-            inside[k] = seen[k] or (
+            if seen[k] or (
                 w > 0.0
                 and lowest[k, 0] * w <= u
                 and u <= highest[k, 0] * w
@@ -222,13 +223,15 @@ def _expected(ptr, cam, counts, R, centres, sight, xyz, closest, every):
                     _cell(u / w, lowest[k, 0], highest[k, 0], cells[k]),
                     _cell(v / w, lowest[k, 1], highest[k, 1], cells[k]),
                 ]
-            )
+            ):
+                inside[near] = k
+                near += 1
         for a in range(ptr[j], ptr[j + 1]):
             if not counts[a]:
                 continue
             l = cam[a]
-            for k in range(n):
-                if k == l or not inside[k] or not length[l] < SAME_SCALE * length[k] < SAME_SCALE**2 * length[l]:
+            for k in inside[:near]:
+                if k == l or not length[l] < SAME_SCALE * length[k] < SAME_SCALE**2 * length[l]:
                     continue
                 if ray[k, 0] * ray[l, 0] + ray[k, 1] * ray[l, 1] + ray[k, 2] * ray[l, 2] > closest:
                     if size == answer.size:

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, tril
 
+from initfree.engine.dissection import Part, dissect
 from initfree.tracks import Index, Tracks
 
 NO_PAIRS: Index = np.empty((0, 2), dtype=np.int64)
@@ -25,8 +27,13 @@ class CameraPairs:
 
     @classmethod
     def covisible(cls, tracks: Tracks, more: Index = NO_PAIRS) -> "CameraPairs":
-        """Pairs that share landmarks, and `more` (pairs, 2)."""
-        return cls._of(tracks.cameras, tracks.covisible, more)
+        """Pairs that share landmarks, and `more` (pairs, 2); without more, kept as long as the tracks are."""
+        if len(more):
+            return cls._of(tracks.cameras, tracks.covisible, more)
+        found = _made.get(tracks)
+        if found is None:
+            found = _made[tracks] = cls._of(tracks.cameras, tracks.covisible, more)
+        return found
 
     @classmethod
     def only(cls, cameras: int, more: Index = NO_PAIRS) -> "CameraPairs":
@@ -60,7 +67,18 @@ class CameraPairs:
         """Number of the pair (i, i)."""
         return self.ptr[1:] - 1
 
+    @cached_property
+    def dissection(self) -> Part:
+        """In which order to eliminate the cameras."""
+        off = self.row != self.column
+        row, column = self.row[off], self.column[off]
+        ends = np.concatenate([row, column]), np.concatenate([column, row])
+        return dissect(csr_array((np.ones(2 * len(row)), ends), shape=(self.cameras, self.cameras)))
+
     def number(self, pairs: Index) -> Index:
         """Numbers of the pairs (i, k), i >= k, in the rows above; all of them must be there. (pairs,)"""
         keys = self.row * self.cameras + self.column
         return np.searchsorted(keys, pairs[:, 0] * self.cameras + pairs[:, 1])
+
+
+_made: WeakKeyDictionary[Tracks, CameraPairs] = WeakKeyDictionary()

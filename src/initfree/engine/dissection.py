@@ -11,13 +11,15 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components, maximum_bipartite_matching
 
-from initfree.tracks import Index
+from initfree.tracks import Array, Index
 
 _LEAF = 24
 """Cameras that are eliminated together without further cuts: LAPACK is fast on what that makes."""
 _SHARES = (0.3, 0.4, 0.5, 0.6, 0.7)
 """of the cameras on one side of a cut: those that are tried"""
 _SMOOTHING = 20
+_CORNERS = 200
+"""Cameras from which on more directions of a cut are tried than the longest"""
 
 
 @dataclass(frozen=True)
@@ -67,24 +69,44 @@ def _distances(graph: csr_array, start: int) -> Index:
 
 def _separate(graph: csr_array) -> tuple[Index, Index, Index]:
     """A separator of a connected graph and the two sides of it: few cameras for the smaller side that they cut off."""
-    far = int(np.argmax(_distances(graph, 0)))
-    other = int(np.argmax(_distances(graph, far)))
-    # Closer to one end than to the other: straight lines in a survey, where steps from one end alone draw circles. Steps
-    # are coarse; the mean over neighbours, again and again, tells apart what has the same number of them.
-    level = (_distances(graph, far) - _distances(graph, other)).astype(np.float64)
+    found = []
+    for level in _levels(graph):
+        order = np.argsort(level, kind="stable")
+        for share in _SHARES:
+            beyond = np.ones(len(order), dtype=bool)
+            beyond[order[: int(share * len(order))]] = False
+            separator = _cover(graph, beyond)
+            halves = np.flatnonzero(~beyond & ~separator), np.flatnonzero(beyond & ~separator)
+            ratio = np.count_nonzero(separator) / max(min(len(half) for half in halves), 1e-3)
+            found.append((ratio, (np.flatnonzero(separator), *halves)))
+    return min(found, key=lambda candidate: candidate[0])[1]
+
+
+def _levels(graph: csr_array) -> list[Array]:
+    """Numbers of the vertices of a connected graph along which it may be cut: from one end to the other and, of a graph that
+    has corners, from side to side.
+
+    Closer to one end than to the other: straight lines in a survey, where steps from one end alone draw circles. The ends of
+    a square are opposite corners, and the cut between them is its diagonal; the two corners beside them, each taken with one
+    of the ends, tell the directions of its sides, in which a cut is shorter by a third.
+    """
+    first = int(np.argmax(_distances(graph, 0)))
+    a = _distances(graph, first)
+    b = _distances(graph, int(np.argmax(a)))
+    found = [a - b]
+    if len(a) >= _CORNERS:
+        c = _distances(graph, int(np.argmax(np.minimum(a, b))))
+        d = _distances(graph, int(np.argmax(np.where(np.abs(a - b) <= np.abs(a - b).min() + 2, c, -1))))
+        found += [a + c - b - d, a + d - b - c]
+    return [_smoothed(graph, level.astype(np.float64)) for level in found]
+
+
+def _smoothed(graph: csr_array, level: Array) -> Array:
+    """Steps are coarse; the mean over neighbours, again and again, tells apart what has the same number of them."""
     degree = np.maximum(np.diff(graph.indptr), 1)
     for _ in range(_SMOOTHING):
         level = 0.5 * (level + (graph @ level) / degree)
-    order = np.argsort(level, kind="stable")
-    found = []
-    for share in _SHARES:
-        beyond = np.ones(len(order), dtype=bool)
-        beyond[order[: int(share * len(order))]] = False
-        separator = _cover(graph, beyond)
-        halves = np.flatnonzero(~beyond & ~separator), np.flatnonzero(beyond & ~separator)
-        ratio = np.count_nonzero(separator) / max(min(len(half) for half in halves), 1e-3)
-        found.append((ratio, (np.flatnonzero(separator), *halves)))
-    return min(found, key=lambda candidate: candidate[0])[1]
+    return level
 
 
 def _cover(graph: csr_array, side: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from scipy.linalg import get_lapack_funcs
 
 from initfree.engine.blocks import scatter
 from initfree.engine.camera_pairs import CameraPairs
+from initfree.engine.panels import cholesky
 from initfree.engine.sparse_cholesky import SparseFactorisation
 from initfree.tracks import Array, Index
 
@@ -14,7 +15,7 @@ _SPARSE = 1000
 """Rows from which on a dissection pays for itself"""
 _WORTHWHILE = 0.3
 """Share of the dense factorisation's multiply-adds below which many small matrices are faster than one"""
-_potrf, _potrs = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
+(_potrs,) = get_lapack_funcs(("potrs",), dtype=np.float64)
 
 
 class Factorisation(Protocol):
@@ -35,17 +36,15 @@ class DenseFactorisation:
     def __init__(self, pairs: CameraPairs, column: Index, size: int) -> None:
         self._pairs, self._column = pairs, column
         self._H = np.empty((size, size))
-        self._factor = self._H
 
     def factorise(self, blocks: Array, shift: float | Array) -> bool:
         scatter(self._pairs.row, self._pairs.column, self._column, blocks, self._H)
         self._H.flat[:: len(self._H) + 1] += shift
-        # LAPACK reads columns first: our lower triangle is the upper one of the transpose, without a copy.
-        self._factor, info = _potrf(self._H.T, lower=0, clean=0, overwrite_a=1)
-        return info == 0
+        return cholesky(self._H)
 
     def solve(self, b: Array) -> Array:
-        x, _ = _potrs(self._factor, b, lower=0)
+        # LAPACK reads columns first: our lower triangle is the upper one of the transpose, without a copy.
+        x, _ = _potrs(self._H.T, b, lower=0)
         return x
 
 

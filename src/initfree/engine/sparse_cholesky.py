@@ -6,21 +6,29 @@ The matrix of a part and of what it touches outside (its front) is small and den
     [ A21  A22 ]  =  [ L21   I  ] [        U  ],     U = A22 - L21 L21',
 
 LAPACK factorises what the part owns (1), and U is added into the front of the part around it.
+
+Parts that do not touch each other are eliminated side by side; of the few outermost ones, which all others lead to, threads
+share the rows (`panels`).
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import get_blas_funcs, get_lapack_funcs
+from scipy.linalg import get_lapack_funcs
 from scipy.sparse import csr_array
 
+from initfree.engine import threads
 from initfree.engine.camera_pairs import CameraPairs
-from initfree.engine.dissection import Part, dissect
+from initfree.engine.dissection import Part
 from initfree.engine.kernels import kernel
+from initfree.engine.panels import cholesky, divide, product, subtract_square
 from initfree.tracks import Array, Index
 
-_potrf, _trtrs = get_lapack_funcs(("potrf", "trtrs"), dtype=np.float64)
-_trsm, _syrk = get_blas_funcs(("trsm", "syrk"), dtype=np.float64)
+_SIDE_BY_SIDE = 1.0 / 16.0
+"""Share of all multiply-adds up to which a part and what is inside it are eliminated by one thread"""
+_UNIT = 1e4
+"""Multiply-adds that `threads.run` counts as one: small systems wake no thread"""
+(_trtrs,) = get_lapack_funcs(("trtrs",), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -50,8 +58,11 @@ class SparseFactorisation:
     def __init__(self, pairs: CameraPairs, column: Index, size: int) -> None:
         self._pairs, self._column, self._size = pairs, column, size
         self._fronts = _analyse(pairs, column, size)
-        self._local = np.empty(size, dtype=np.int64)
-        self._factors: list[tuple[Array, Array]] = []
+        self._inside = _numbers_inside(self._fronts)
+        self._trees, self._outer = _side_by_side(self._fronts)
+        work = [sum(front.flops for front in self._fronts[first:last]) for first, last in self._trees]
+        self._work = np.concatenate([[0], np.cumsum(np.array(work) / _UNIT)]).astype(np.int64)
+        self._factors: list[tuple[Array, Array]] = [(_NOTHING, _NOTHING)] * len(self._fronts)
 
     @property
     def flops(self) -> float:
@@ -64,39 +75,54 @@ class SparseFactorisation:
 
     def factorise(self, blocks: Array, shift: float | Array) -> bool:
         shift = np.broadcast_to(np.asarray(shift, dtype=np.float64), (self._size,))
-        waiting: list[list[tuple[_Front, Array]]] = [[] for _ in self._fronts]
-        self._factors = []
-        row, column = self._pairs.row, self._pairs.column
-        for number, front in enumerate(self._fronts):
-            own, boundary = len(front.own), len(front.boundary)
-            L11, L21 = np.zeros((own, own), order="F"), np.zeros((boundary, own), order="F")
-            U = np.zeros((boundary, boundary), order="F")
-            self._local[front.own] = np.arange(own)
-            self._local[front.boundary] = np.arange(own, own + boundary)
-            _add_blocks(front.pairs, row, column, self._column, blocks, self._local, L11, L21, U)
-            for child, update in waiting[number]:
-                _extend(child.place, update, L11, L21, U)
-            waiting[number] = []
-            L11[np.arange(own), np.arange(own)] += shift[front.own]
-            L11, info = _potrf(L11, lower=1, clean=0, overwrite_a=1)
-            if info != 0:
-                return False
-            if boundary:
-                L21 = _trsm(1.0, L11, L21, side=1, lower=1, trans_a=1, overwrite_b=1)
-                U = _syrk(-1.0, L21, beta=1.0, c=U, lower=1, overwrite_c=1)
-                waiting[front.outside].append((front, U))
-            self._factors.append((L11, L21))
+        updates: dict[int, Array] = {}
+        definite: list[bool] = []
+
+        def side_by_side(first: int, last: int) -> None:
+            local = np.empty(self._size, dtype=np.int64)
+            with threads.alone():
+                for begin, end in self._trees[first:last]:
+                    definite.append(all(self._eliminate(n, blocks, shift, updates, local) for n in range(begin, end)))
+
+        threads.run(side_by_side, self._work)
+        local = np.empty(self._size, dtype=np.int64)
+        return all(definite) and all(self._eliminate(n, blocks, shift, updates, local) for n in self._outer)
+
+    def _eliminate(self, number: int, blocks: Array, shift: Array, updates: dict[int, Array], local: Index) -> bool:
+        """Factorise a front, those inside it being done, and leave its update; False where it is not positive definite."""
+        front = self._fronts[number]
+        own, boundary = len(front.own), len(front.boundary)
+        L11, L21 = self._factors[number]
+        if len(L11) != own or L21.shape != (boundary, own):
+            L11, L21 = self._factors[number] = np.empty((own, own)), np.empty((boundary, own))
+        L11[:], L21[:] = 0.0, 0.0
+        U = np.zeros((boundary, boundary))
+        local[front.own] = np.arange(own)
+        local[front.boundary] = np.arange(own, own + boundary)
+        _add_blocks(front.pairs, self._pairs.row, self._pairs.column, self._column, blocks, local, L11, L21, U)
+        for child in self._inside[number]:
+            place = self._fronts[child].place
+            triangle = np.arange(len(place) + 1) * np.arange(1, len(place) + 2) // 2
+            threads.run(_extend, triangle, place, updates.pop(child), L11, L21, U)
+        L11[np.arange(own), np.arange(own)] += shift[front.own]
+        if not cholesky(L11):
+            return False
+        if boundary:
+            divide(L21, L11)
+            subtract_square(U, L21)
+            updates[number] = U
         return True
 
     def solve(self, b: Array) -> Array:
         x = np.array(b, dtype=np.float64)
+        # LAPACK reads columns first: our lower triangles are the upper ones of transposes.
         for front, (L11, L21) in zip(self._fronts, self._factors, strict=True):
             if len(front.own):
-                x[front.own], _ = _trtrs(L11, x[front.own], lower=1)
+                x[front.own], _ = _trtrs(L11.T, x[front.own], lower=0, trans=1)
                 x[front.boundary] -= L21 @ x[front.own]
         for front, (L11, L21) in zip(reversed(self._fronts), reversed(self._factors), strict=True):
             if len(front.own):
-                x[front.own], _ = _trtrs(L11, x[front.own] - L21.T @ x[front.boundary], lower=1, trans=1)
+                x[front.own], _ = _trtrs(L11.T, x[front.own] - L21.T @ x[front.boundary], lower=0)
         return x
 
     def inverse_blocks(self) -> Array:
@@ -107,30 +133,79 @@ class SparseFactorisation:
         """
         width = self._column.shape[1]
         result = np.empty((len(self._column), width, width))
-        inside = np.bincount([front.outside for front in self._fronts if front.outside >= 0], minlength=len(self._fronts))
+        waiting = [len(inside) for inside in self._inside]
         known: dict[int, Array] = {}
-        for number in range(len(self._fronts) - 1, -1, -1):
-            front, (L11, L21) = self._fronts[number], self._factors[number]
-            own, size = len(front.own), len(front.own) + len(front.boundary)
-            Z = np.empty((size, size))
-            half = _trtrs(L11, np.eye(own), lower=1)[0] if own else L11
-            Z[:own, :own] = half.T @ half
-            if size > own:
-                Z[own:, own:] = known[front.outside][np.ix_(front.place, front.place)]
-                K = L21 @ half
-                Z[own:, :own] = -Z[own:, own:] @ K
-                Z[:own, own:] = Z[own:, :own].T
-                Z[:own, :own] -= K.T @ Z[own:, :own]
-                inside[front.outside] -= 1
-                if not inside[front.outside]:
-                    del known[front.outside]
-            if inside[number]:
-                known[number] = Z
-            self._local[front.own] = np.arange(own)
-            self._local[front.boundary] = np.arange(own, size)
-            at = self._local[self._column[front.cameras]]
-            result[front.cameras] = Z[at[:, :, None], at[:, None, :]]
+        local = np.empty(self._size, dtype=np.int64)
+        for number in reversed(self._outer):
+            self._invert(number, known, waiting, result, local)
+        # What several trees need stays until all of them are done.
+        outermost = dict(known)
+
+        def side_by_side(first: int, last: int) -> None:
+            local = np.empty(self._size, dtype=np.int64)
+            with threads.alone():
+                for begin, end in reversed(self._trees[first:last]):
+                    known, waiting = dict(outermost), [len(inside) for inside in self._inside]
+                    for number in reversed(range(begin, end)):
+                        self._invert(number, known, waiting, result, local)
+
+        threads.run(side_by_side, self._work)
         return result
+
+    def _invert(self, number: int, known: dict[int, Array], waiting: list[int], result: Array, local: Index) -> None:
+        """The inverse of a front, which stays known until all those inside have it."""
+        front, (L11, L21) = self._fronts[number], self._factors[number]
+        own, size = len(front.own), len(front.own) + len(front.boundary)
+        Z = np.empty((size, size))
+        half = np.eye(own)
+        divide(half, L11)
+        Z[:own, :own] = product(half, half.T)
+        if size > own:
+            Z[own:, own:] = known[front.outside][np.ix_(front.place, front.place)]
+            K = L21.copy()
+            divide(K, L11, transposed=False)
+            Z[own:, :own] = -product(Z[own:, own:], K)
+            Z[:own, own:] = Z[own:, :own].T
+            Z[:own, :own] -= product(K.T, Z[own:, :own])
+            waiting[front.outside] -= 1
+            if not waiting[front.outside]:
+                del known[front.outside]
+        if waiting[number]:
+            known[number] = Z
+        local[front.own] = np.arange(own)
+        local[front.boundary] = np.arange(own, size)
+        at = local[self._column[front.cameras]]
+        result[front.cameras] = Z[at[:, :, None], at[:, None, :]]
+
+
+_NOTHING = np.empty((0, 0))
+
+
+def _numbers_inside(fronts: list[_Front]) -> list[list[int]]:
+    """Of each front those directly inside that touch it, ascending."""
+    inside: list[list[int]] = [[] for _ in fronts]
+    for number, front in enumerate(fronts):
+        if len(front.boundary):
+            inside[front.outside].append(number)
+    return inside
+
+
+def _side_by_side(fronts: list[_Front]) -> tuple[list[tuple[int, int]], list[int]]:
+    """Ranges of fronts that touch no other range, each a small share of the work; and the fronts around them, ascending.
+
+    A front and all inside it are consecutive, itself the last.
+    """
+    first = list(range(len(fronts)))
+    total = [front.flops for front in fronts]
+    for number, front in enumerate(fronts):
+        if front.outside >= 0:
+            first[front.outside] = min(first[front.outside], first[number])
+            total[front.outside] += total[number]
+    most = _SIDE_BY_SIDE * sum(front.flops for front in fronts)
+    outer = [n for n, work in enumerate(total) if work > most]
+    around = {-1, *outer}
+    inner = [n for n, front in enumerate(fronts) if n not in around and front.outside in around]
+    return [(first[n], n + 1) for n in inner], outer
 
 
 def _analyse(pairs: CameraPairs, column: Index, size: int) -> list[_Front]:
@@ -139,7 +214,7 @@ def _analyse(pairs: CameraPairs, column: Index, size: int) -> list[_Front]:
     row, col = pairs.row[off], pairs.column[off]
     ends = np.concatenate([row, col]), np.concatenate([col, row])
     graph = csr_array((np.ones(2 * len(row)), ends), shape=(pairs.cameras, pairs.cameras))
-    parts, outside = _in_order(dissect(graph))
+    parts, outside = _in_order(pairs.dissection)
     own, boundary, number = _structure(graph, parts, outside)
     # Each pair is added in the front in which the first of its cameras is eliminated.
     earliest = np.minimum(number[pairs.row], number[pairs.column])
@@ -227,13 +302,13 @@ def _add_blocks(numbers, row, pair_column, column, blocks, local, L11, L21, U):
 
 
 @kernel()
-def _extend(place, update, L11, L21, U):
-    """Add the update of a part inside (lower triangle) where its boundary stands in this front; `place` ascends."""
+def _extend(begin, end, place, update, L11, L21, U):
+    """Add rows of the update of a part inside (lower triangle) where its boundary stands in this front; `place` ascends."""
     own = L11.shape[0]
-    for c in range(place.size):
-        low = place[c]
-        for r in range(c, place.size):
-            high = place[r]
+    for r in range(begin, end):
+        high = place[r]
+        for c in range(r + 1):
+            low = place[c]
             if high < own:
                 L11[high, low] += update[r, c]
             elif low < own:

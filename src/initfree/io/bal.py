@@ -19,7 +19,7 @@ from scipy.spatial.transform import Rotation
 from initfree.errors import InputError, in_words
 from initfree.observations import Image, Observations, without_repeats
 from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array, Index
+from initfree.tracks import Array, Index, rows_of_each
 
 _TURN = np.diag([1.0, -1.0, -1.0])
 _PARAMETERS = 9
@@ -144,8 +144,7 @@ def read_observations(path: Path) -> Observations:
     size = 2 * int(np.ceil(scale)) + 2
     images, cameras = [], {}
     keypoint = np.empty(len(camera), dtype=np.int64)
-    for k in range(len(bal.parameters)):
-        here = np.flatnonzero(camera == k)
+    for k, here in enumerate(rows_of_each(camera, len(bal.parameters))):
         keypoint[here] = np.arange(len(here))
         images.append(Image(_name(k), k + 1, k + 1, uv[here] + size / 2.0))
         cameras[k + 1] = pycolmap.Camera(

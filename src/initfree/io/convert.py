@@ -159,9 +159,9 @@ def _assembled(o: Observations, reconstruction: Reconstruction) -> pycolmap.Reco
     order = order[placed[o.image[order]]]
     image_ids = np.array([image.image_id for image in o.images])[o.image[order]].tolist()
     keypoints = o.keypoint[order].tolist()
+    first, last = (np.searchsorted(o.landmark_id[order], reconstruction.ids, side).tolist() for side in ("left", "right"))
     for j, landmark_id in enumerate(reconstruction.ids.tolist()):
-        begin, end = np.searchsorted(o.landmark_id[order], [landmark_id, landmark_id + 1])
-        elements = [pycolmap.TrackElement(image_ids[a], keypoints[a]) for a in range(begin, end)]
+        elements = [pycolmap.TrackElement(image_ids[a], keypoints[a]) for a in range(first[j], last[j])]
         point = pycolmap.Point3D(xyz=reconstruction.xyz[j], track=pycolmap.Track(elements))
         model.add_point3D_with_id(landmark_id, point)
     model.update_point_3d_errors()
@@ -173,11 +173,12 @@ def _write_table(o: Observations, path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         writer.writerow(["image", "point", "x", "y", "width", "height"])
-        for k, landmark, keypoint in zip(o.image.tolist(), o.landmark_id.tolist(), o.keypoint.tolist(), strict=True):
-            image = o.images[k]
-            camera = o.cameras[image.camera_id]
-            x, y = image.keypoints[keypoint].tolist()
-            writer.writerow([image.name, landmark, repr(x), repr(y), camera.width, camera.height])
+        counts = [len(image.keypoints) for image in o.images]
+        start = np.concatenate([[0], np.cumsum(counts)])
+        xy = np.concatenate([np.empty((0, 2)), *(image.keypoints for image in o.images)])[start[o.image] + o.keypoint]
+        shapes = [(o.cameras[image.camera_id].width, o.cameras[image.camera_id].height) for image in o.images]
+        rows = zip(o.image.tolist(), o.landmark_id.tolist(), xy[:, 0].tolist(), xy[:, 1].tolist(), strict=True)
+        writer.writerows((o.images[k].name, landmark, x, y, *shapes[k]) for k, landmark, x, y in rows)
 
 
 def _whole(output: Path, write: Callable[[Path], None]) -> None:

@@ -8,7 +8,7 @@ import pycolmap
 
 from initfree.errors import InputError
 from initfree.observations import Image, Intrinsics, Observations, observe
-from initfree.tracks import Array, Index
+from initfree.tracks import Array, Index, rows_of_each
 
 
 def observations_of_rows(
@@ -58,9 +58,10 @@ def observations_of_array(
     Ids of images are those of the given order, from 1.
     """
     by_landmark = np.lexsort((xy[:, 1], xy[:, 0], landmark_id))
+    of_each = rows_of_each(image[by_landmark], len(names))
 
     def seen(k: int) -> tuple[int, bytes, bytes]:
-        rows = by_landmark[image[by_landmark] == k]
+        rows = by_landmark[of_each[k]]
         return -len(rows), landmark_id[rows].tobytes(), xy[rows].tobytes()
 
     order = sorted(range(len(names)), key=seen)

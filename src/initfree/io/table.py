@@ -13,6 +13,7 @@ from initfree.io.columns import combined, find, labels, moments_of, numbers, opt
 from initfree.io.keypoints import MIN_CONFIDENCE
 from initfree.io.rows import observations_of_array, unknown_camera
 from initfree.observations import Intrinsics, Observations
+from initfree.tracks import rows_of_each
 
 _KNOWN = {
     "camera": ("camera", "cam", "cam_id", "image", "view"),
@@ -55,13 +56,14 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Obser
         seen &= ~(value < MIN_CONFIDENCE)
     if not seen.any():
         raise InputError(f"{path} has no observation that can be used ({len(seen)} rows)")
-    size = np.array([1.0 + np.ceil(np.abs(xy[seen & (image == k)]).max(axis=0, initial=1.0)) for k in range(len(names))])
+    rows = rows_of_each(image, len(names))
+    size = np.array([1.0 + np.ceil(np.abs(xy[here[seen[here]]]).max(axis=0, initial=1.0)) for here in rows])
     for axis, key in enumerate(("width", "height")):
         given = optional(columns, _KNOWN[key])
         if given is not None:
             value = numbers(path, key, given)
             for k in range(len(names)):
-                sizes = np.unique(value[image == k])
+                sizes = np.unique(value[rows[k]])
                 if len(sizes) != 1 or not sizes[0] >= 1:
                     raise InputError(
                         f"{path}: camera {names[k]!r} has the {key}s {sizes.tolist()[:3]}; expected one, positive"

@@ -221,8 +221,10 @@ def _adjusted(problem: Problem, part: Problem, left: Index | None, state: State)
     assert state.reconstruction is not None
     # All observations only now, and at the last scale alone: at wide ones those left out would pull weak cameras away.
     limits = repair_limits(problem, state.config.max_iterations, state.config.adjust_tolerance)
+    xyz = upgraded.xyz.copy()
+    xyz[left] = state.reconstruction.xyz
     reconstruction, _ = adjust(
-        problem.tracks, problem.m, problem.unit, replace(state.reconstruction, xyz=upgraded.xyz),
+        problem.tracks, problem.m, problem.unit, replace(state.reconstruction, xyz=xyz),
         replace(limits, scales=limits.scales[-1:]), groups=problem.camera_ids,
     )  # fmt: skip
     return reconstruction, state

@@ -1,7 +1,8 @@
 """How a whole solve grows with a survey: seconds and memory from nothing to a verdict, with the oracle beside it.
 
     python benchmarks/survey.py --cameras 50 100 200 500 1000 2000
-    python benchmarks/survey.py --presets street-1k
+    python benchmarks/survey.py --cameras --presets street-1k
+    python benchmarks/survey.py --records benchmarks/survey.jsonl --plot docs/pictures/growth.png
 
 The preset aerial-1k (nadir and oblique strips over a town, half a pixel of noise, cameras in random order) made smaller or
 larger at the same density, or presets as they are. Every size runs in a process of its own, so that peak memory is its own,
@@ -44,9 +45,9 @@ class Options:
     """How a whole solve grows with a survey."""
 
     cameras: tuple[int, ...] = (50, 100, 200, 500, 1000)
-    """sizes of the survey aerial-1k; none with --presets"""
+    """sizes of the survey aerial-1k"""
     presets: tuple[str, ...] = ()
-    """presets as they are, instead"""
+    """presets as they are, after these"""
     outliers: float = 0.0
     """share of wrong matches"""
     seed: int = 0
@@ -54,6 +55,8 @@ class Options:
     """the file whose section is written anew"""
     records: Path | None = None
     """a file of JSON lines to which each size is added when it is done, and whose sizes are not run again"""
+    plot: Path | None = None
+    """a picture of seconds and memory over observations (needs matplotlib)"""
     one: str | None = None
     """a single size or preset, in this process: prints its figures as JSON"""
 
@@ -174,13 +177,33 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
             f"| {name} | {row['cameras']} | {row['observations']} | {row['problem'] + row['solve']:.1f} | "
             f"{row['wall']:.1f} | {row['oracle']:.1f} | {row['gib']:.2f} | {ours} | {oracle} | {verdict} |"
         )
-    sizes = [row for row in rows if row["which"].isdigit()]
+    sizes = [row for row in rows if row["which"].isdigit() or row["which"].startswith("aerial")]
     if len(sizes) > 1:
         grown = np.log(sizes[-1]["observations"] / sizes[0]["observations"])
         exponent = {name: np.log(sizes[-1][name] / sizes[0][name]) / grown for name in ("solve", "oracle")}
         told = f"{exponent['solve']:.2f} of the solve, {exponent['oracle']:.2f} of the oracle"
         lines += ["", f"Exponent from {sizes[0]['cameras']} to {sizes[-1]['cameras']} cameras: {told}."]
+        more = (sizes[-1]["gib"] - sizes[0]["gib"]) * 2**30 / (sizes[-1]["observations"] - sizes[0]["observations"])
+        lines += [f"Memory: {more / 1000.0:.2f} kB for each observation more."]
     return lines
+
+
+def plot(rows: list[dict[str, Any]], path: Path) -> None:
+    """Log-log: CPU seconds of the solve and of the oracle, and peak memory, with the line of exponent 1 beside them."""
+    from matplotlib.figure import Figure
+
+    seen = np.array([row["observations"] for row in rows])
+    figure = Figure(figsize=(8.4, 3.4), dpi=110, layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for name, label, colour in (("solve", "solve", "#2a5db0"), ("oracle", "oracle", "#b0702a")):
+        left.loglog(seen, [row[name] for row in rows], "o-", color=colour, label=label)
+    right.loglog(seen, [row["gib"] for row in rows], "o-", color="#2a5db0", label="peak memory")
+    for axes, value, unit in ((left, rows[-1]["solve"], "CPU s"), (right, rows[-1]["gib"], "GiB")):
+        axes.loglog(seen, value * seen / seen[-1], ":", color="#98a2b3", label="exponent 1")
+        axes.set(xlabel="observations", ylabel=unit)
+        axes.grid(alpha=0.25)
+        axes.legend(frameon=False)
+    figure.savefig(path)
 
 
 def main(options: Options) -> None:
@@ -192,7 +215,7 @@ def main(options: Options) -> None:
     if options.records is not None and options.records.exists():
         known = [json.loads(line) for line in options.records.read_text(encoding="utf-8").splitlines()]
     rows = []
-    for which in options.presets or tuple(str(size) for size in sorted(options.cameras)):
+    for which in (*(str(size) for size in sorted(options.cameras)), *options.presets):
         row = next((row for row in known if row["which"] == which), None)
         if row is None:
             row = in_own_process(which, options)
@@ -201,6 +224,8 @@ def main(options: Options) -> None:
                     file.write(json.dumps(row) + "\n")
         rows.append(row)
         console.log(which, f"{row['solve']:.1f} CPU s, {row['gib']:.2f} GiB, accepted {row['accepted']}")
+    if options.plot is not None:
+        plot(sorted(rows, key=lambda row: row["observations"]), options.plot)
     lines = table(rows)
     print("\n".join(lines))
     if options.markdown is not None:

@@ -16,6 +16,7 @@ from initfree.engine import shared_observations, threads
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.dissection import Part, dissect
 from initfree.engine.factorisation import DenseFactorisation
+from initfree.engine.panels import cholesky
 from initfree.engine.sparse_cholesky import SparseFactorisation
 from initfree.engine.threads import alone, run, set_threads
 from initfree.errors import InputError
@@ -214,6 +215,29 @@ def test_sparse_factorisation_is_the_dense_one(name: str, intrinsics: str):
                 inverse = np.linalg.inv(H + np.diag(shift))[column[:, :, None], column[:, None, :]]
                 assert_allclose(factor.inverse_blocks(), inverse, rtol=1e-8, atol=1e-14)
         assert not factor.factorise(blocks, -1.0)
+
+
+def test_factors_have_the_same_bits_on_any_number_of_threads():
+    rng = np.random.default_rng(3)
+    cam = np.concatenate([np.sort(rng.choice(9, 4, replace=False)) + first for first in rng.integers(0, 291, 3000)])
+    pairs = CameraPairs.covisible(Tracks(cam, np.arange(0, len(cam) + 1, 4), 300))
+    blocks = 1e-2 * rng.normal(size=(len(pairs), 6, 6))
+    blocks[pairs.diagonal] = 20.0 * np.eye(6)
+    dense = rng.normal(size=(1000, 1000))
+    dense = dense @ dense.T + np.eye(1000)
+    found = []
+    before = threads.threads()
+    for count in (1, 3):
+        threads.set_threads(count)
+        sparse, factor = SparseFactorisation(pairs, np.arange(1800).reshape(-1, 6), 1800), dense.copy()
+        assert sparse.factorise(blocks, 0.0)
+        assert cholesky(factor)
+        found.append((sparse.solve(np.ones(1800)), sparse.inverse_blocks(), np.tril(factor)))
+    threads.set_threads(before)
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert_allclose(found[0][2] @ found[0][2].T, dense, atol=1e-9)
+    assert not cholesky(dense - 4000.0 * np.eye(1000)), "not definite"
 
 
 def test_large_systems_that_are_sparse_are_factorised_so_and_steps_stay_the_same(monkeypatch: pytest.MonkeyPatch):

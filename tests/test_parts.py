@@ -1,8 +1,10 @@
 """Divide and conquer: parts of the graph, similarities between them, the whole from them."""
 
+import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +13,10 @@ from synthetic import ring
 
 import initfree
 from initfree.auto.merging import IDENTITY, Part, Similarity, merge, robust_similarity
-from initfree.auto.parts import parts_of, problem_of, solve_in_parts
+from initfree.auto.parts import parts_of, problem_of, processes, solve_in_parts
 from initfree.benchmark.data import true_reconstruction
 from initfree.benchmark.methods import adjust_from_truth
+from initfree.commands.cli import main as command
 from initfree.errors import InputError
 from initfree.evaluation import evaluate_models, rotation_errors, similarity
 from initfree.generator import generate
@@ -195,6 +198,39 @@ def test_a_problem_solved_in_parts_is_accepted_and_at_the_oracle(courthouse: tup
     ours, best = (evaluate_models(model, truth) for model in (result.reconstruction, oracle))
     assert ours.rotation_auc5 > best.rotation_auc5 - 0.5
     assert ours.translation_auc5 > best.translation_auc5 - 0.5
+
+
+def test_processes_and_workers_of_dask_give_what_this_process_does(courthouse: tuple[initfree.Problem, Reconstruction]):
+    distributed = pytest.importorskip("distributed")
+    problem, _ = courthouse
+    here = solve_in_parts(problem, cameras=25)
+    with processes(2) as executor:
+        found = [solve_in_parts(problem, cameras=25, executor=executor)]
+    quiet = {"dashboard_address": None, "silence_logs": "ERROR"}
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, **quiet) as cluster,
+        distributed.Client(cluster) as client,
+        client.get_executor() as executor,
+    ):
+        found.append(solve_in_parts(problem, cameras=25, executor=executor))
+    for result in found:
+        assert result.accepted
+        assert [start.cost for start in result.starts] == [start.cost for start in here.starts]
+        np.testing.assert_array_equal(result.reconstruction.R, here.reconstruction.R)
+
+
+def test_the_command_solves_in_parts(tmp_path: Path, courthouse: tuple[initfree.Problem, Reconstruction]):
+    generate("set1", seed=2, noise=0.5).to_colmap(noisy=True).write(str(tmp_path))
+    output = tmp_path / "solved"
+    with pytest.raises(SystemExit) as stop:
+        command(["solve", str(tmp_path), "--output", str(output), "--parts", "25", "--quiet"])
+    assert not stop.value.code
+    run = json.loads((output / "run.json").read_text())
+    assert run["winner"] == "parts"
+    assert any(note.startswith("solved in 2 parts; 2 were accepted") for note in run["notes"])
+    with pytest.raises(SystemExit) as stop:
+        command(["solve", str(tmp_path), "--output", str(output), "--parts", "2", "--quiet"])
+    assert stop.value.code == 2
 
 
 def test_parts_need_known_intrinsics_and_three_cameras(courthouse: tuple[initfree.Problem, Reconstruction]):

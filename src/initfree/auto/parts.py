@@ -5,9 +5,10 @@ comes back from it are poses and landmarks, which are few beside its observation
 the whole, exactly as after any other start; a wrong part cannot hide in it.
 """
 
+import multiprocessing
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,6 +22,7 @@ from initfree.auto.strategy import ended, solve_auto
 from initfree.camera_graph import smoothest, without_diagonal
 from initfree.certificate import certify
 from initfree.config import SolveConfig
+from initfree.engine.threads import set_threads, threads
 from initfree.errors import InputError
 from initfree.euclidean import resect, robust_cost
 from initfree.observations import Observations
@@ -91,6 +93,14 @@ def problem_of(problem: Problem, cameras: Index) -> Problem:
     return build_problem(part, problem.min_obs)
 
 
+def processes(count: int | None = None) -> ProcessPoolExecutor:
+    """Workers for `solve_in_parts`, by default one a core, which share the cores' threads evenly."""
+    count = threads() if count is None else count
+    # A fork of a process with threads may wait for ever for a lock that one of them held.
+    fresh = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(count, fresh, initializer=set_threads, initargs=(max(1, threads() // count),))
+
+
 def solve_part(problem: Problem, config: SolveConfig) -> Solved:
     """One part by the strategy `auto`; a task of its own, on any machine."""
     began = time.perf_counter()
@@ -100,6 +110,14 @@ def solve_part(problem: Problem, config: SolveConfig) -> Solved:
     shares = evidence.inlier_share, float(evidence.by_camera.share.min())
     report = StartReport("part", time.perf_counter() - began, cost, result.accepted, *shares, result.stages)
     return Solved(result.reconstruction, report, result.certificate.reason)
+
+
+def check_parts(problem: Problem, cameras: int) -> None:
+    """Refuse what cannot be solved in parts of so many cameras."""
+    if not problem.calibrated:
+        raise InputError("parts are solved with known intrinsics; expected some, or the strategy auto on the whole")
+    if cameras < 3:
+        raise InputError(f"parts of {cameras} cameras; expected at least 3")
 
 
 def solve_in_parts(
@@ -112,15 +130,12 @@ def solve_in_parts(
 ) -> Result:
     """From observations to a metric reconstruction and a verdict, by parts of at most so many cameras and what they share.
 
-    `executor`: any that the standard library knows, such as a ProcessPoolExecutor, or `Client.get_executor()` of Dask for
-    several machines; by default the threads of this process. Parts that are not accepted are left out, and their cameras
+    `executor`: any that the standard library knows, such as `processes()`, or `Client.get_executor()` of Dask for several
+    machines; by default the threads of this process. Parts that are not accepted are left out, and their cameras
     resected from the landmarks of the others. Known intrinsics only: parts would each find their own.
     """
     config = SolveConfig() if config is None else config
-    if not problem.calibrated:
-        raise InputError("parts are solved with known intrinsics; expected some, or the strategy auto on the whole")
-    if cameras < 3:
-        raise InputError(f"parts of {cameras} cameras; expected at least 3")
+    check_parts(problem, cameras)
     began = time.perf_counter()
     pieces = [problem_of(problem, chosen) for chosen in parts_of(problem.tracks, cameras)]
     work: Callable[[Problem], Solved] = partial(solve_part, config=config)

@@ -9,6 +9,7 @@ import tyro
 from rich.console import Console
 
 from initfree.api import solve as solve_problem
+from initfree.auto.parts import check_parts, processes, solve_in_parts
 from initfree.auto.search import most_starts
 from initfree.commands.display import print_metrics, print_result, print_verdict
 from initfree.commands.options import Output
@@ -56,6 +57,7 @@ def solve(
     images: Path | None = None,
     truth: Path | None = None,
     threads: int | None = None,
+    parts: int | None = None,
     summary: bool = True,
 ) -> int:
     """Reconstruct cameras and landmarks from image observations alone.
@@ -76,6 +78,8 @@ def solve(
         images: Directory of the images, for the points' colours.
         truth: Model to evaluate against, and to take rotations from with --rotations truth.
         threads: Threads that the kernels may use; by default all cores. One step gives the same bits on any number of them.
+        parts: Solve parts of at most so many cameras, a process for each core, and adjust and judge the whole they make: for
+            thousands of images with known intrinsics. By default the whole at once.
         summary: Write OUTPUT/summary.html.
     """
     began = time.perf_counter()
@@ -88,13 +92,20 @@ def solve(
         raise InputError("--rotations truth takes rotations from a model; give it with --truth MODEL")
     model = None if truth is None else load_model(truth)
     _refuse_to_overwrite(output, input, truth)
+    if parts is not None:
+        check_parts(problem, parts)
     o = problem.observations
     alignment.check([image.name for image in o.images], o.moments or {})
     # Staged before the solve: an output that cannot be written should not cost the user a solve.
     with staged_directory(output) as staging:
-        with SolveProgress(shown, most_starts=most_starts(problem) if strategy == "auto" else None) as progress:
+        several = strategy == "auto" and parts is None
+        with SolveProgress(shown, most_starts=most_starts(problem) if several else None) as progress:
             _compile(problem, progress)
-            result = solve_problem(problem, config, strategy, truth=model, on_progress=progress)
+            if parts is None:
+                result = solve_problem(problem, config, strategy, truth=model, on_progress=progress)
+            else:
+                with processes() as executor:
+                    result = solve_in_parts(problem, config, cameras=parts, executor=executor, on_progress=progress)
         metrics = None if model is None else _scored(result, model)
         scores = None if metrics is None else {stage: m.to_dict() for stage, m in metrics.items()}
         named = None if truth is None else str(truth)

@@ -74,9 +74,10 @@ def _panels(work: Array) -> Any:
 
 
 def _divide(first: int, last: int, B: Array, L: Array, transposed: c_char) -> None:
-    B = B[first * _PANEL : last * _PANEL]
-    sizes = byref(c_int(len(L))), byref(c_int(len(B)))
-    _dtrsm(byref(_L), byref(_U), byref(transposed), byref(_N), *sizes, byref(_ONE), *_matrix(L), *_matrix(B))
+    for panel in range(first, last):
+        rows = B[panel * _PANEL : (panel + 1) * _PANEL]
+        sizes = byref(c_int(len(L))), byref(c_int(len(rows)))
+        _dtrsm(byref(_L), byref(_U), byref(transposed), byref(_N), *sizes, byref(_ONE), *_matrix(L), *_matrix(rows))
 
 
 def _subtract(first: int, last: int, C: Array, A: Array) -> None:
@@ -92,8 +93,9 @@ def _subtract(first: int, last: int, C: Array, A: Array) -> None:
 
 
 def _product(first: int, last: int, A: Array, B: Array, result: Array) -> None:
-    rows = slice(first * _PANEL, last * _PANEL)
-    np.matmul(A[rows], B, out=result[rows])
+    for panel in range(first, last):
+        rows = slice(panel * _PANEL, (panel + 1) * _PANEL)
+        np.matmul(A[rows], B, out=result[rows])
 
 
 def _factorised(A: Array) -> bool:

@@ -26,11 +26,7 @@ from initfree.problem import Problem
 from initfree.recalibration import found_camera
 from initfree.result import Result
 
-Part = Literal["studio", "long", "real"]
-REAL = (
-    "fountain-p11", "castle-p19", "herz-jesu-p8", "dinosaur", "dinosaur_trimmed", "corridor", "house", "uwo",
-    "lund_cath_small",
-)  # fmt: skip
+Part = Literal["studio", "long"]
 FACTORS = (1.0, 1.03, 1.06, 1.1)
 
 
@@ -55,20 +51,6 @@ def studio(guess: bool) -> tuple[pycolmap.Reconstruction, Path]:
             names = ("fx", "fy", "cx", "cy", "k1", "k2", "p1", "p2", "k3")
             camera.params = [*(given[name] for name in names), 0.0, 0.0, 0.0]
     return model, home / "gt" / "sparse" / "0"
-
-
-def with_one_camera(model: pycolmap.Reconstruction) -> pycolmap.Reconstruction:
-    """The model with the first of its cameras for all images; the real sets have a camera id for each image."""
-    result = pycolmap.Reconstruction()
-    first = model.cameras[min(model.cameras)]
-    result.add_camera_with_trivial_rig(first)
-    for image_id, image in sorted(model.images.items()):
-        points = [pycolmap.Point2D(point.xy) for point in image.points2D]
-        shared = pycolmap.Image(name=image.name, points2D=points, camera_id=first.camera_id, image_id=image_id)
-        result.add_image_with_trivial_frame(shared, image.cam_from_world())
-    for point in model.points3D.values():
-        result.add_point3D(point.xyz, point.track)
-    return result
 
 
 @dataclass(frozen=True)
@@ -112,7 +94,7 @@ def solved(name: str, given: str, problem: Problem, truth: pycolmap.Reconstructi
     return Row(name, given, result, time.perf_counter() - began, truth)
 
 
-def rows(parts: tuple[Part, ...], sets: tuple[str, ...], real: tuple[str, ...], seed: int) -> Iterator[Row]:
+def rows(parts: tuple[Part, ...], sets: tuple[str, ...], seed: int) -> Iterator[Row]:
     if "studio" in parts:
         for intrinsics in ("known", "refine", "unknown"):
             model, truth = studio(guess=intrinsics == "refine")
@@ -126,36 +108,23 @@ def rows(parts: tuple[Part, ...], sets: tuple[str, ...], real: tuple[str, ...], 
                 truth, given = dataset.to_colmap(), dataset.to_colmap(noisy=True)
             for factor in FACTORS:
                 yield solved(name, f"f {factor - 1.0:+.0%}", initfree.load(with_long_focals(given, factor)), truth)
-    if "real" in parts:
-        for name in real:
-            place = data_directory() / "real" / name
-            model = pycolmap.Reconstruction(place / "input" / "sparse" / "0")
-            gt = place / "gt" / "sparse" / "0"
-            known = solved(name, "known", initfree.load(model), gt if gt.is_dir() else None)
-            yield known
-            truth = gt if gt.is_dir() else known.result.to_colmap()
-            for given, same in (("unknown, one camera", with_one_camera(model)), ("unknown, one id an image", model)):
-                yield solved(name, given, initfree.load(same, intrinsics="unknown"), truth)
 
 
 def main(
-    parts: tuple[Part, ...] = ("studio", "long", "real"),
+    parts: tuple[Part, ...] = ("studio", "long"),
     sets: tuple[str, ...] = ("set1", "set3", "south_building"),
-    real: tuple[str, ...] = REAL,
     seed: int = 0,
 ) -> None:
-    """Print one table. Without a truth (corridor, house, dinosaur, uwo, lund) AUCs are against the solution with given
-    intrinsics.
+    """Print one table.
 
     Args:
-        parts: Which problems: the array `studio`, focal lengths too `long`, or `real` tracks with known and unknown ones.
+        parts: Which problems: the array `studio`, or focal lengths too `long`.
         sets: Problems of `long`.
-        real: Folders of real/.
         seed: Of the generated problems.
     """
     table = Table("problem", "intrinsics", "AUC@5", "error", "focal", "accepted", "s", "what was done")
     console = Console(width=200)
-    for row in rows(parts, sets, real, seed):
+    for row in rows(parts, sets, seed):
         cells = row.cells()
         console.log(" | ".join(cells))
         table.add_row(*cells)

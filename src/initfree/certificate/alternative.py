@@ -3,8 +3,9 @@
 The covariance knows the neighbourhood of an optimum. Critical configurations (cameras and landmarks on one twisted cubic;
 Hartley and Kahl 2007) have a second optimum far away, whose every figure is that of a right one, and each of the two may be
 found first. The way there leads along the directions in which cameras are least certain: cameras are moved along the weakest
-two, both ways and far, landmarks are triangulated anew, and a short adjustment goes where it goes. Asked only where cameras
-are less certain than in most reconstructions, so that good ones do not wait for it.
+two, both ways and far, landmarks are triangulated anew, and a short adjustment goes where it goes: of some of the landmarks,
+which lead the cameras the same way as all, and only from a place that these find of all. Asked only where cameras are less
+certain than in most reconstructions, so that good ones do not wait for it.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from initfree.engine.losses import Cauchy
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.euclidean.residuals import INLIER_PIXELS, residuals
 from initfree.euclidean.triangulation import triangulate
-from initfree.problem import Problem
+from initfree.problem import Problem, restricted
 from initfree.reconstruction import Reconstruction
 from initfree.tracks import Array
 
@@ -29,6 +30,10 @@ CERTAIN_DRIFT, CERTAIN_AUC20 = 0.003, 98.0
 which there is no doubt"""
 _MOVES = ((0, 0.1), (0, 1.0), (1, 1.0))
 """mode, the weakest first, and how far: root mean square over cameras in radians and extents; each both ways"""
+_ENOUGH = 120
+"""observations of every camera that show the way"""
+_FEW = 0.5
+"""share of the observations below which some are worth the choice"""
 _EFFORT = 400_000
 """observations times adjustments: large problems have fewer of these, at least two"""
 _FIRST_STEPS, _STEPS = 10, 30
@@ -79,17 +84,48 @@ def alternative(problem: Problem, reconstruction: Reconstruction, system: Camera
         return None
     _, directions = weakest_modes(system, 2)
     best: Alternative | None = None
-    trials = int(np.clip(_EFFORT // max(problem.tracks.observations, 1), 2, 2 * len(_MOVES)))
+    part, few = _some(problem, reconstruction)
+    trials = int(np.clip(_EFFORT // max(part.tracks.observations, 1), 2, 2 * len(_MOVES)))
     for mode, size, sign in [(mode, size, sign) for mode, size in _MOVES for sign in (1.0, -1.0)][:trials]:
         direction = directions[mode]
         step = sign * size * direction / np.sqrt(np.mean(np.sum(direction**2, axis=1)))
-        other = _optimum(problem, reconstruction, moved(problem, reconstruction, system, step))
+        other = _optimum(part, few, moved(part, few, system, step))
+        if other is not None and part is not problem:
+            other = _with_all(problem, reconstruction, few, other)
         if other is None:
             continue
         best = better_of(best, as_alternative(problem, reconstruction, other))
         if best is not None and best.margin < 0.0:
             break
     return best
+
+
+def _some(problem: Problem, reconstruction: Reconstruction) -> tuple[Problem, Reconstruction]:
+    """The problem of some landmarks, of every camera enough to lead it as all do; as it is where it is small."""
+    tracks = problem.tracks
+    key = np.random.default_rng(0).permutation(tracks.landmarks)[tracks.landmark]
+    order = np.lexsort((key, tracks.cam))
+    rank = np.arange(tracks.observations) - np.repeat(tracks.camera_ptr[:-1], np.diff(tracks.camera_ptr))
+    chosen = np.zeros(tracks.landmarks, dtype=bool)
+    chosen[tracks.landmark[order[rank < _ENOUGH]]] = True
+    keep = chosen[tracks.landmark]
+    found = restricted(problem, keep, least=2) if keep.mean() < _FEW else None
+    return (problem, reconstruction) if found is None else (found[0], reconstruction.subset(slice(None), found[1]))
+
+
+def _with_all(
+    problem: Problem, reconstruction: Reconstruction, few: Reconstruction, other: Reconstruction
+) -> Reconstruction | None:
+    """Another optimum of few landmarks, adjusted on all; None where it is the same one."""
+    if min(closeness(few.R, few.centres, other.R, other.centres, 20.0)) >= DIFFERENT_AUC20:
+        return None
+    xyz, _ = triangulate(problem.tracks, problem.m, problem.unit, *other.cameras, scale=INLIER_PIXELS)
+    return _adjusted(
+        problem,
+        replace(reconstruction, R=other.R, t=other.t, focal=other.focal, radial=other.radial, xyz=xyz),
+        INLIER_PIXELS,
+        _STEPS,
+    )
 
 
 def as_alternative(problem: Problem, reconstruction: Reconstruction, other: Reconstruction) -> Alternative | None:

@@ -204,8 +204,14 @@ def without_cameras(problem: Problem, cameras: Index) -> tuple[Problem, Index, I
 
     What hung on them goes too: landmarks with fewer than three observations, cameras with fewer than six, smaller parts.
     """
+    return connected_part(problem, ~np.isin(problem.tracks.cam, cameras))
+
+
+def connected_part(problem: Problem, keep: NDArray[np.bool_]) -> tuple[Problem, Index, Index] | None:
+    """The largest connected problem of the observations `keep`, with its cameras and landmarks; None if fewer than three
+    cameras are left, with six observations each, of landmarks with three."""
     t = problem.tracks
-    keep = _filter(t.cam, t.landmark, ~np.isin(t.cam, cameras), 3)
+    keep = _filter(t.cam, t.landmark, keep, 3)
     if keep.any():
         keep, _ = _largest_component(t.cam, t.landmark, keep)
         keep = _filter(t.cam, t.landmark, keep, 3)

@@ -111,8 +111,9 @@ def _undone(result: Result, config: SolveConfig, truth: Reconstruction | None, o
 
 def _confirmed(search: Search, result: Result) -> Result:
     """A result that came to be doubtful when wrong matches were left out, where a second start finds the same cameras: the
-    first had settled the search before there was a doubt."""
-    if result.accepted or not (result.certificate.doubtful and result.problem.calibrated):
+    first had settled the search before there was a doubt. With other intrinsics than given no start would find them."""
+    as_given = result.problem.calibrated and result.problem.observations is search.problem.observations
+    if result.accepted or not (result.certificate.doubtful and as_given):
         return result
     found, reports = found_by_another(search, result)
     certificate = judge(replace(result.certificate.evidence, confirmed=True)) if found else result.certificate

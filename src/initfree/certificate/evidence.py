@@ -190,10 +190,9 @@ def gather(problem: Problem, reconstruction: Reconstruction, moving: Baselines |
     )
 
 
-def fitting(problem: Problem, reconstruction: Reconstruction) -> NDArray[np.bool_]:
-    """Observations that fit well: in front of their camera, within the radius that the noise sets."""
-    seen_at = _seen_at(residuals(problem, reconstruction))
-    return seen_at <= _radius(_noise(problem.tracks, seen_at))
+def fitting_radius(problem: Problem, reconstruction: Reconstruction) -> float:
+    """Pixels within which an observation fits well, as the noise sets them."""
+    return _radius(_noise(problem.tracks, _seen_at(residuals(problem, reconstruction))))
 
 
 def _seen_at(r: Residuals) -> Array:

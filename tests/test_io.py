@@ -15,6 +15,8 @@ from synthetic import ring
 
 import initfree
 from initfree.evaluation import evaluate_models
+from initfree.generator import generate
+from initfree.io import colmap
 from initfree.io.load import load_model
 from initfree.problem import Observations, build_problem
 
@@ -197,3 +199,15 @@ def test_a_landmark_seen_twice_by_an_image_counts_once(scene):
 def test_path_objects_and_strings(tmp_path: Path, scene):
     to_reconstruction(scene).write(str(tmp_path))
     assert initfree.load(str(tmp_path)).tracks.observations == initfree.load(tmp_path).tracks.observations
+
+
+def test_keypoints_of_a_binary_model_are_read_as_arrays_and_are_those_that_pycolmap_has(tmp_path: Path):
+    model = generate("set4", seed=1, noise=0.5).to_colmap(noisy=True)
+    model.write_binary(str(tmp_path))
+    stored = colmap.read_observations(tmp_path, "known")
+    objects = colmap.observations_of(pycolmap.Reconstruction(str(tmp_path)), str(tmp_path), "known")
+    for name in ("image", "landmark_id", "keypoint", "normalised", "image_unit"):
+        np.testing.assert_array_equal(getattr(stored, name), getattr(objects, name))
+    for one, other in zip(stored.images, objects.images, strict=True):
+        assert (one.name, one.image_id, one.camera_id) == (other.name, other.image_id, other.camera_id)
+        np.testing.assert_array_equal(one.keypoints, other.keypoints)

@@ -7,11 +7,11 @@ import pycolmap
 from numpy.typing import NDArray
 
 from initfree.errors import InputError
-from initfree.io.colmap_files import FILES, check_files, check_model, why
+from initfree.io.colmap_files import FILES, StoredImages, check_files, check_model, why
 from initfree.observations import Image, Intrinsics, Observations, observe
 from initfree.reconstruction import Reconstruction
 from initfree.rigs import Mount
-from initfree.tracks import Index
+from initfree.tracks import Array, Index
 
 _NO_POINT = np.iinfo(np.uint64).max
 
@@ -27,29 +27,34 @@ def find_model(path: Path) -> Path | None:
 
 def read_model(directory: Path) -> pycolmap.Reconstruction:
     """The model, or an error that says where it is broken."""
-    check_files(directory)
+    return _read(directory)[0]
+
+
+def _read(directory: Path) -> tuple[pycolmap.Reconstruction, StoredImages | None]:
+    stored = check_files(directory)
     try:
         model = pycolmap.Reconstruction(str(directory))
     except (ValueError, IndexError, RuntimeError, MemoryError, OverflowError) as error:
         raise InputError(f"{directory} cannot be read as a COLMAP model: {why(directory, error)}") from error
     check_model(model, str(directory))
-    return model
+    return model, stored
 
 
 def read_observations(directory: Path, intrinsics: Intrinsics) -> Observations:
     """Keypoints that belong to landmarks; poses and coordinates of the model are not looked at."""
-    return observations_of(read_model(directory), str(directory), intrinsics)
+    model, stored = _read(directory)
+    return observations_of(model, str(directory), intrinsics, stored)
 
 
-def observations_of(reconstruction: pycolmap.Reconstruction, source: str, intrinsics: Intrinsics) -> Observations:
-    """The observations of a model in memory."""
+def observations_of(
+    reconstruction: pycolmap.Reconstruction, source: str, intrinsics: Intrinsics, stored: StoredImages | None = None
+) -> Observations:
+    """The observations of a model in memory, of which keypoints may be `stored` in a file."""
     images: list[Image] = []
     index, ids, keypoint = [], [], []
     for image_id in sorted(reconstruction.images):
         image = reconstruction.images[image_id]
-        points = list(image.points2D)
-        xy = np.array([point.xy for point in points], dtype=np.float64).reshape(-1, 2)
-        point_ids = np.array([point.point3D_id for point in points], dtype=np.uint64)
+        xy, point_ids = _keypoints(image) if stored is None else stored.of(int(image_id))
         used = np.flatnonzero(point_ids != _NO_POINT)
         index.append(np.full(len(used), len(images)))
         ids.append(point_ids[used].astype(np.int64))
@@ -62,6 +67,12 @@ def observations_of(reconstruction: pycolmap.Reconstruction, source: str, intrin
         source, images, cameras, image_of, landmark_id, keypoint_of,
         intrinsics=intrinsics, colour=_colours(reconstruction, landmark_id), mounts=_mounts(reconstruction),
     )  # fmt: skip
+
+
+def _keypoints(image: pycolmap.Image) -> tuple[Array, NDArray[np.uint64]]:
+    points = list(image.points2D)
+    xy = np.array([point.xy for point in points], dtype=np.float64).reshape(-1, 2)
+    return xy, np.array([point.point3D_id for point in points], dtype=np.uint64)
 
 
 def _mounts(reconstruction: pycolmap.Reconstruction) -> dict[int, Mount]:

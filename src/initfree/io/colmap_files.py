@@ -34,6 +34,7 @@ _LARGEST_IMAGE = 1_000_000
 _LARGEST_RATIO = 1e5
 """of a focal length, a principal point to the larger side of an image; of distortion to one"""
 _NO_POINT = 2**64 - 1
+_KEYPOINT = np.dtype([("xy", "<f8", 2), ("point", "<u8")])
 _PARAMETERS = {
     model.value: pycolmap.Camera.create_from_model_name(1, model.name, 1.0, 1, 1).params.size
     for model in pycolmap.CameraModelId.__members__.values()
@@ -42,16 +43,18 @@ _PARAMETERS = {
 """number of parameters of COLMAP's camera models, by their id"""
 
 
-def check_files(directory: Path) -> None:
-    """Raise an `InputError` that names file and value where the model at `directory` is damaged."""
+def check_files(directory: Path) -> "StoredImages | None":
+    """Raise an `InputError` that names file and value where the model at `directory` is damaged; its images where they are
+    stored as arrays."""
     if not all((directory / f"{name}.bin").is_file() for name in FILES):
-        return  # Text announces no counts.
+        return None  # Text announces no counts.
     cameras = _check_cameras(directory / "cameras.bin")
     images = _check_images(directory / "images.bin", cameras)
     _check_points(directory / "points3D.bin", images)
     for name, check in (("rigs", _check_rigs), ("frames", _check_frames)):
         if (directory / f"{name}.bin").is_file():
             check(directory / f"{name}.bin")
+    return images
 
 
 def why(directory: Path, error: Exception) -> str:
@@ -204,7 +207,7 @@ def _check_cameras(file: Path) -> set[int]:
 
 
 @dataclass(frozen=True)
-class _Images:
+class StoredImages:
     """Images in the order of their ids, and where their keypoints lie in the file."""
 
     data: NDArray[np.uint8]
@@ -212,8 +215,14 @@ class _Images:
     keypoints: NDArray[np.int64]
     place: NDArray[np.int64]
 
+    def of(self, image_id: int) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
+        """An image's keypoints (keypoints, 2) and the point that each belongs to: pycolmap has an object for every one."""
+        k = int(np.searchsorted(self.ids, image_id))
+        stored = self.data[self.place[k] : self.place[k] + 24 * self.keypoints[k]].view(_KEYPOINT)
+        return np.array(stored["xy"], dtype=np.float64).reshape(-1, 2), np.array(stored["point"], dtype=np.uint64)
 
-def _check_images(file: Path, cameras: set[int]) -> _Images:
+
+def _check_images(file: Path, cameras: set[int]) -> StoredImages:
     walk, ids, keypoints, place = _Walk(file), [], [], []
     for _ in range(walk.count("<Q", 73, "entries")):
         image_id, *_, camera_id = walk.take("<I7dI")
@@ -236,10 +245,10 @@ def _check_images(file: Path, cameras: set[int]) -> _Images:
     _unique(file, "images", ids)
     order = np.argsort(np.array(ids, dtype=np.int64))
     in_order = (np.array(values, dtype=np.int64)[order] for values in (ids, keypoints, place))
-    return _Images(walk.data, *in_order)
+    return StoredImages(walk.data, *in_order)
 
 
-def _check_points(file: Path, images: _Images) -> None:
+def _check_points(file: Path, images: StoredImages) -> None:
     walk = _Walk(file)
     count = walk.count("<Q", 51, "entries")
     ids = np.empty(count, dtype=np.uint64)

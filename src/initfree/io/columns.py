@@ -96,8 +96,12 @@ def _is_number(value: Any) -> bool:
 
 
 def combined(*columns: Index) -> Index:
-    """Numbers from 1 for the distinct combinations of columns."""
-    _, number = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    """Numbers from 1 for the distinct combinations of columns, each of which has numbers from 0."""
+    key = columns[0]
+    for column in columns[1:]:
+        # Of distinct numbers: what has a column of them is a column of numbers again, however many columns there are.
+        _, key = np.unique(key * (int(column.max(initial=0)) + 1) + column, return_inverse=True)
+    _, number = np.unique(key, return_inverse=True)
     return number.reshape(-1).astype(np.int64) + 1
 
 

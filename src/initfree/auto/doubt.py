@@ -44,8 +44,10 @@ _GUESSES = 2
 def doubt_intrinsics(result: Result, config: SolveConfig, on_progress: OnProgress | None = None) -> Result:
     """The result as it is where its intrinsics fit; else that with refined or free ones, if it fits much better; the doubt
     in words."""
-    accepted = result.certificate.accepted
-    if not result.problem.calibrated or (accepted and result.certificate.evidence.median_pixels < CLOSE):
+    accepted, evidence = result.certificate.accepted, result.certificate.evidence
+    # What another lens takes away of the errors, those of neighbours have in common; noise they have not.
+    fits = accepted and (evidence.median_pixels < CLOSE or evidence.systematic == 0.0)
+    if fits or not result.problem.calibrated:
         return result
     ratio = euclidean_to_projective(result)
     if ratio < SUSPICIOUS:

@@ -412,10 +412,30 @@ def test_interrupting_one_start_abandons_those_beside_it(number_of_threads):
 
 def test_a_reconstruction_is_confirmed_by_a_start_of_another_kind_that_finds_its_cameras(scene):
     result = initfree.solve(initfree.load(to_reconstruction(scene)))
-    found, tried = found_by_another(Search(result.problem, result.config), result)
+    found, tried = found_by_another(Search(result.problem, result.config), result, result.starts[0].cost)
     assert found
     assert result.winner not in {start.name for start in tried}
     half = np.arange(result.problem.tracks.cameras) % 2 == 0
     turned = Rotation.from_euler("y", 20.0, degrees=True).as_matrix() @ result.reconstruction.R
     bent = replace(result.reconstruction, R=np.where(half[:, None, None], turned, result.reconstruction.R))
-    assert not found_by_another(Search(result.problem, result.config), replace(result, reconstruction=bent))[0]
+    search = Search(result.problem, result.config)
+    assert not found_by_another(search, replace(result, reconstruction=bent), result.starts[0].cost)[0]
+
+
+@pytest.mark.parametrize("longer", [1.06, 1.1])
+def test_a_doubtful_reconstruction_with_refined_intrinsics_is_confirmed_with_these(scene, longer):
+    """A focal length that is off, and an image a third of whose observations are not as good as the others."""
+    rng = np.random.default_rng(0)
+    seen = np.flatnonzero(scene.tracks.cam == 5)
+    chosen = rng.permutation(seen)[: int(0.35 * len(seen))]
+    m = scene.m.copy()
+    m[chosen] += rng.normal(size=(len(chosen), 2)) * 2.5 / scene.focal
+    truth = to_reconstruction(replace(scene, m=m))
+    right = as_model(truth)
+    (camera,) = truth.cameras.values()
+    camera.focal_length = longer * camera.focal_length
+    result = initfree.solve(initfree.load(truth))
+    assert result.accepted
+    assert len({start.name for start in result.starts}) == 2
+    assert np.allclose(result.focal_pixels, 420.0, rtol=5e-3)
+    assert initfree.evaluate(result.reconstruction, right).rotation_auc5 > 95.0

@@ -54,6 +54,7 @@ LARGE_SURVEY, MOST_MULTIPLY_ADDS = 1500, 3e11
 """cameras from which on it is asked, and multiply-adds up to which stage 1 of a start with rotations factorises its system:
 some 20 seconds of one core"""
 VOTED = "vote with rotations"
+VOTED_REFINED = "vote with rotations, refined"
 CONTINUED_ALPHA = 0.002
 """weight of the regulariser where a start goes on from another: the optimum of the surrogate itself may not be a
 reconstruction"""
@@ -74,6 +75,16 @@ class Search:
     @property
     def attempts(self) -> list[Attempt]:
         return [outcome for outcome in self.outcomes if isinstance(outcome, Attempt)]
+
+    @property
+    def by_default(self) -> bool:
+        """Whether nobody asked for a start of another kind."""
+        return self.config.formulation == "pose" and self.config.init == "spectral"
+
+    @property
+    def verified(self) -> bool:
+        """Whether the input has verified its pairs of images."""
+        return self.problem.observations.pairs is not None
 
     @cached_property
     def moving(self) -> Baselines:
@@ -188,10 +199,7 @@ def guessed_continued(search: Search) -> list[Start]:
 
 def rotations_first(search: Search) -> list[Start]:
     """`voted_with_rotations` before all else, where pairs cost nothing or a start without them costs much."""
-    t = search.problem.tracks
-    verified = search.problem.observations.pairs is not None
-    as_configured = search.config.formulation == "pose" and search.config.init == "spectral"
-    wanted = as_configured and (verified or t.observations >= MANY_OBSERVATIONS)
+    wanted = search.by_default and (search.verified or search.problem.tracks.observations >= MANY_OBSERVATIONS)
     return voted_with_rotations(search) if wanted and not search.moving.reasons() else []
 
 
@@ -213,15 +221,25 @@ def voted_with_rotations(search: Search) -> list[Start]:
     return [Start(VOTED, config, search.voted, rotations, cameras)]
 
 
+def refined_with_rotations(search: Search) -> list[Start]:
+    """Held by the pairs' rotations too, but from other cameras and with a projective refinement: the witness that costs
+    least where the input has verified pairs. Without them, starts that share less with the first come before it."""
+    return _refined_with_rotations(search) if search.by_default and search.verified else []
+
+
+def _refined_with_rotations(search: Search) -> list[Start]:
+    rotations = None if search.voted is None else search.holding
+    if rotations is None or any(outcome.start.name == VOTED_REFINED for outcome in search.outcomes):
+        return []
+    return [Start(VOTED_REFINED, replace(search.short, formulation="pose-rot"), search.voted, rotations)]
+
+
 def voted(search: Search) -> list[Start]:
     """The same refined, continued with less of the regulariser, and without rotations."""
     if search.voted is None:
         return []
-    starts = []
+    starts = _refined_with_rotations(search)
     before = next((a for a in search.attempts if a.start.name == VOTED), None)
-    if search.holding is not None:
-        config = replace(search.short, formulation="pose-rot")
-        starts.append(Start("vote with rotations, refined", config, search.voted, search.holding))
     if before is not None:
         name = f"vote, continued at alpha {CONTINUED_ALPHA}"
         starts.append(search.start(name, search.voted, before.P, alpha=CONTINUED_ALPHA))
@@ -272,6 +290,7 @@ WITH_GUESSES = (
 ROUNDS = (
     *WITH_GUESSES,
     Round(rotations_first, 0),  # `voted_with_rotations`, earlier
+    Round(refined_with_rotations, 0),  # one of `voted`, earlier
     Round(configured, 1),
     Round(voted_with_rotations, 1),
     Round(voted, 3),

@@ -16,16 +16,29 @@ from initfree.auto.consistent_part import consistent_part
 from initfree.auto.dominant_motion import dominant_motion
 from initfree.auto.doubt import doubt_intrinsics
 from initfree.auto.ranking import found_twice, same_cameras, settled
-from initfree.auto.search import ROUNDS, Search, configured, outward, voted, voted_with_rotations
+from initfree.auto.search import (
+    ROUNDS,
+    Search,
+    configured,
+    outward,
+    refined_with_rotations,
+    voted,
+    voted_with_rotations,
+)
 from initfree.auto.start import Attempt, Start, run_start
 from initfree.certificate import judge
 from initfree.config import SolveConfig
 from initfree.errors import InputError
+from initfree.euclidean import robust_cost
 from initfree.parallel import abandonable, in_order
 from initfree.pipeline import OnProgress
 from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
 from initfree.result import Result, StartReport
+
+NEARLY_ALL = 0.8
+"""share of observations within 4 px of a rejected start: wrong intrinsics bend a reconstruction, and most of what it is made
+of still fits; 0.94 on South Building with focal lengths 10% off"""
 
 
 def solve_auto(
@@ -46,16 +59,19 @@ def solve_auto(
         raise InputError("the strategy auto ranks starts by their Euclidean adjustment; adjust=False needs strategy single")
     search = Search(problem, config, truth, on_progress)
     result: Result | None = None
+    freed = False
     for starts, _ in ROUNDS:
         if _run(search, starts(search)):
             break
-        if len(search.attempts) == 1:
+        if len(search.attempts) == 1 and not freed:
+            freed = True
             result = _with_other_intrinsics(search)
             if result is not None:
                 break
     if result is None:
         result = settled(problem, search.attempts).result(problem, [attempt.report() for attempt in search.attempts])
         result = doubt_intrinsics(result, config, on_progress)
+        result = (_seconded(search, result) if _only_refined(result, problem) else None) or result
     result = _confirmed(search, ended(consistent_part(dominant_motion(result)), problem))
     result = replace(result, config=config, start_config=result.config, stages=(*search.reports, *result.stages))
     return _undone(result, config, truth, on_progress) if only_doubled(result.certificate) else result
@@ -79,13 +95,34 @@ def _cleaned(result: Result, given: Problem) -> Result:
 
 
 def _with_other_intrinsics(search: Search) -> Result | None:
-    """The first start with its intrinsics freed, where it is only doubtful and that settles it: cheaper than the next start,
-    which would end as bent."""
+    """The first start with its intrinsics freed, if that settles it: cheaper than the next start with the given ones, which
+    would end as bent.
+
+    A doubtful start is settled if it is accepted so. One that stays doubtful, and one that was rejected though nearly all
+    observations are near it, is believed where a start of another kind, with the refined intrinsics, finds it too.
+    """
     problem, attempt = search.problem, search.attempts[0]
-    if not (problem.calibrated and attempt.certificate.doubtful):
+    before = attempt.certificate
+    if not problem.calibrated or not (before.doubtful or before.evidence.inlier_share >= NEARLY_ALL):
         return None
     freed = recalibrate(attempt.result(problem, [attempt.report()]))
-    return freed if freed.accepted and not moved_principal_points(problem, freed.problem) else None
+    after = freed.certificate
+    if freed.problem is problem or moved_principal_points(problem, freed.problem):
+        return None
+    if before.doubtful and after.accepted:
+        return freed
+    return _seconded(search, freed) if after.accepted or after.doubtful else None
+
+
+def _seconded(search: Search, freed: Result) -> Result | None:
+    """A result with other intrinsics than the search has, its doubts settled; None unless a start of another kind, with
+    these intrinsics, finds it too."""
+    again = Search(freed.problem, search.config, search.truth, search.on_progress)
+    found, reports = found_by_another(again, freed, robust_cost(freed.problem, freed.reconstruction))
+    certificate = judge(replace(freed.certificate.evidence, confirmed=True))
+    return (
+        replace(freed, certificate=certificate, starts=(*freed.starts, *reports)) if found and certificate.accepted else None
+    )
 
 
 def _undone(result: Result, config: SolveConfig, truth: Reconstruction | None, on_progress: OnProgress | None) -> Result:
@@ -102,7 +139,8 @@ def _undone(result: Result, config: SolveConfig, truth: Reconstruction | None, o
         return result
     cut = result.problem.tracks.observations - problem.tracks.observations
     note = f"parts that look alike had been taken for one: {cut} observations were cut and the rest solved again"
-    found, reports = found_by_another(Search(problem, config, truth, on_progress), apart)
+    lowest = min(start.cost for start in apart.starts)
+    found, reports = found_by_another(Search(problem, config, truth, on_progress), apart, lowest)
     if not found:
         why = f"{note}, but no second start found the same"
         return replace(result, starts=(*result.starts, *apart.starts, *reports), notes=(*result.notes, why))
@@ -115,19 +153,18 @@ def _confirmed(search: Search, result: Result) -> Result:
     as_given = result.problem.calibrated and result.problem.observations is search.problem.observations
     if result.accepted or not (result.certificate.doubtful and as_given):
         return result
-    found, reports = found_by_another(search, result)
+    found, reports = found_by_another(search, result, min(start.cost for start in result.starts))
     certificate = judge(replace(result.certificate.evidence, confirmed=True)) if found else result.certificate
     return replace(result, certificate=certificate, starts=(*result.starts, *reports[len(result.starts) :]))
 
 
-def found_by_another(search: Search, result: Result) -> tuple[bool, list[StartReport]]:
+def found_by_another(search: Search, result: Result, cost: float) -> tuple[bool, list[StartReport]]:
     """Whether a start of another kind than the one that won, not tried before, finds the cameras of a reconstruction, and
-    none of those tried first others at a lower cost; and what was tried."""
+    none of those tried first others at a lower cost than its own; and what was tried."""
     if result.problem.names != search.problem.names:
         return False, []
-    cost = min(start.cost for start in result.starts)
     tried = {result.winner, *(outcome.start.name for outcome in search.outcomes)}
-    for starts in (voted_with_rotations, configured, voted, outward):
+    for starts in (voted_with_rotations, refined_with_rotations, configured, voted, outward):
         for start in starts(search):
             if start.name in tried:
                 continue

@@ -65,6 +65,8 @@ class Database:
     pairs: VerifiedPairs
     mounts: dict[int, Mount]
     """by image id; empty before COLMAP 3.12"""
+    matched: int
+    """image pairs with matches, verified or not"""
 
 
 def read_observations(path: Path, intrinsics: Intrinsics | None = None, names: Iterable[str] | None = None) -> Observations:
@@ -75,9 +77,10 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None, names: I
     """
     found = read_database(path, names)
     if not len(found.pairs.image):
+        matched = f" ({found.matched} pairs have matches that nobody verified)" if found.matched else ""
         raise InputError(
-            f"{path} has no verified matches: no image pair has {MIN_INLIERS} inliers of a two-view geometry; "
-            "run a matcher of COLMAP (it verifies), or `colmap geometric_verifier` after hloc's"
+            f"{path} has no verified matches: no image pair has {MIN_INLIERS} inliers of a two-view geometry{matched}; "
+            f"run a matcher of COLMAP (it verifies), or `colmap geometric_verifier --database_path {path}` after another's"
         )
     tracks = tracks_from_matches(
         [image.keypoints for image in found.images], found.pairs.image, found.pairs.ptr, found.pairs.keypoint
@@ -112,8 +115,9 @@ def read_database(path: Path, names: Iterable[str] | None = None) -> Database:
             images.append(Image(row["name"], row["image_id"], row["camera_id"], xy))
         pairs = _pairs(connection, path, images)
         mounts = _mounts(connection, path, images)
+        matched = _matched(connection)
     used = {image.camera_id for image in images}
-    return Database(tuple(images), {k: camera for k, camera in cameras.items() if k in used}, pairs, mounts)
+    return Database(tuple(images), {k: camera for k, camera in cameras.items() if k in used}, pairs, mounts, matched)
 
 
 @contextmanager
@@ -222,12 +226,17 @@ def _mounts(connection: sqlite3.Connection, path: Path, images: list[Image]) -> 
             continue
         if frame not in rig_of:
             raise InputError(f"{path}: image {image.name!r} is in frame {frame}, which is not in the database")
-        if row["sensor_id"] != image.camera_id:
-            raise InputError(
-                f"{path}: image {image.name!r} has camera {image.camera_id}, but camera {row['sensor_id']} in frame {frame}"
-            )
-        mounts[image.image_id] = Mount(rig_of[frame], frame, image.camera_id)
+        # People give images other cameras and leave frames as they were: then the image was not taken from that sensor.
+        if row["sensor_id"] == image.camera_id:
+            mounts[image.image_id] = Mount(rig_of[frame], frame, image.camera_id)
     return mounts
+
+
+def _matched(connection: sqlite3.Connection) -> int:
+    if "matches" not in _tables(connection):
+        return 0
+    (found,) = connection.execute("SELECT COUNT(*) FROM matches WHERE rows > 0").fetchone()
+    return int(found)
 
 
 def _relative_pose(row: sqlite3.Row, path: Path) -> tuple[Array, Array]:

@@ -115,7 +115,7 @@ def _rigs_and_frames(
     model: pycolmap.Reconstruction, poses: dict[int, pycolmap.Rigid3d], mounts: Mounts, estimated: tuple[Rig, ...]
 ) -> tuple[list[pycolmap.Rig], list[pycolmap.Frame]]:
     """Those of the input where they were estimated; else a rig for each camera and a frame for each image."""
-    of = {(rig.rig, sensor): rig for rig in estimated for sensor in rig.sensors}
+    rig_of = {sensor: rig for rig in estimated for sensor in rig.sensors}
     new_rig = count(1 + max(mount.rig for mount in mounts.values()))
     new_frame = count(1 + max(mount.frame for mount in mounts.values()))
     rigs = {rig.rig: _rig(rig.rig, rig.reference, rig) for rig in estimated}
@@ -123,16 +123,19 @@ def _rigs_and_frames(
     alone: dict[int, int] = {}
     for image_id, pose in poses.items():
         image, mount = model.images[image_id], mounts.get(image_id)
-        rig = None if mount is None else of.get((mount.rig, mount.sensor))
-        if mount is not None and rig is not None:
-            rig_id, frame_id, rig_from_world = mount.rig, mount.frame, _rigid(*rig.frames[mount.frame])
+        camera = int(image.camera_id)
+        rig = rig_of.get(camera)
+        if rig is None and camera not in alone:
+            alone[camera] = next(new_rig)
+            rigs[alone[camera]] = _rig(alone[camera], camera)
+        if rig is not None and mount is not None:
+            frame_id, rig_from_world = mount.frame, _rigid(*rig.frames[mount.frame])
+        elif rig is not None:
+            frame_id, rig_from_world = next(new_frame), _rigid(rig.sensors[camera].R, rig.sensors[camera].t).inverse() * pose
         else:
-            rig_id = alone.setdefault(image.camera_id, -1)
-            if rig_id < 0:
-                rig_id = alone[image.camera_id] = next(new_rig)
-                rigs[rig_id] = _rig(rig_id, image.camera_id)
             frame_id, rig_from_world = next(new_frame), pose
         if frame_id not in frames:
+            rig_id = alone[camera] if rig is None else rig.rig
             frames[frame_id] = pycolmap.Frame(frame_id=frame_id, rig_id=rig_id, rig_from_world=rig_from_world)
         frames[frame_id].add_data_id(image.data_id)
     return list(rigs.values()), list(frames.values())

@@ -114,6 +114,13 @@ def _with_other_intrinsics(search: Search) -> Result | None:
     return _seconded(search, freed) if after.accepted or after.doubtful else None
 
 
+def _only_refined(result: Result, given: Problem) -> bool:
+    """Whether a result is doubtful with other intrinsics than the given ones, principal points aside: cameras turn with
+    those, a second start as well as the first."""
+    other = result.problem.calibrated and result.problem.observations is not given.observations
+    return other and result.certificate.doubtful and not moved_principal_points(given, result.problem)
+
+
 def _seconded(search: Search, freed: Result) -> Result | None:
     """A result with other intrinsics than the search has, its doubts settled; None unless a start of another kind, with
     these intrinsics, finds it too."""

@@ -15,7 +15,7 @@ ROOMS = (
     ("observations",),
     ("from_arrays", "shared_landmarks"),
     ("problem",),
-    ("recalibration",),
+    ("recalibration", "thinning"),
     ("engine", "evaluation", "initialization"),
     ("formulations", "parallel", "refinement", "trace"),
     ("euclidean", "upgrade", "varpro"),

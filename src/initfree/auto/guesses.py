@@ -5,6 +5,7 @@ from dataclasses import replace
 from initfree.auto.start import Start
 from initfree.config import SolveConfig
 from initfree.problem import Problem
+from initfree.thinning import thinned
 from initfree.tracks import Array
 from initfree.two_view.averaging import turned_cameras
 from initfree.two_view.focal import guess_focals, with_focals
@@ -13,6 +14,8 @@ from initfree.two_view.given import two_view_geometries_of
 
 _NAME = "guessed focal lengths"
 _CONTINUED_ALPHA = 0.002
+_MATCHES = 150
+"""of a pair, at most: under a guess of its focal lengths more do not make its rotation better"""
 _COARSE = 1e-4
 """tolerance of a refinement whose cameras the Euclidean adjustment takes over"""
 
@@ -33,19 +36,22 @@ def start_with_focals(
     name: str, problem: Problem, config: SolveConfig, focal: Array, on_pair: OnPair | None = None
 ) -> Start | None:
     """pOSE with the pairs' rotations under these focal lengths, whose cameras are metric as they are."""
-    rotations = relative_rotations(two_view_geometries_of(with_focals(problem, focal), config.seed, on_pair=on_pair))
+    pairs = two_view_geometries_of(with_focals(problem, focal), config.seed, most=_MATCHES, on_pair=on_pair)
+    rotations = relative_rotations(pairs)
     if rotations is None:
         return None
+    keep = thinned(problem, config.seed)
     # The rotations hold the cameras: neither a projective refinement nor an upgrade would bring them closer to metric ones.
     held = replace(config, formulation="pose-rot", refine=False, upgrade="none")
     cameras = turned_cameras(rotations, problem.tracks.cameras)
-    return Start(name, held, rotations=rotations, cameras=cameras, focal=focal)
+    return Start(name, held, keep, rotations, cameras, focal=focal)
 
 
-def refined_guess(config: SolveConfig, P: Array) -> Start:
+def refined_guess(problem: Problem, config: SolveConfig, P: Array) -> Start:
     """On from there with free projective cameras, whose focal lengths are searched anew: cheaper than another stage 1, and
-    as good a witness."""
-    return Start(f"{_NAME}, refined", replace(config, refine_tolerance=_COARSE), projective=P)
+    as good a witness, of other landmarks where there are many."""
+    keep = thinned(problem, config.seed + 1)
+    return Start(f"{_NAME}, refined", replace(config, refine_tolerance=_COARSE), keep, projective=P)
 
 
 def continued_guess(config: SolveConfig, P: Array) -> Start:

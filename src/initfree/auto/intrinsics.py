@@ -43,8 +43,6 @@ ALIKE = Deviations(focal=0.01, principal_point=0.03, distortion=0.03, aspect=1e-
 """how much cameras of one make differ"""
 QUICK = LMConfig(max_iterations=15, tolerance=1e-4)
 """for fits that only decide"""
-_ALIKE_ROUNDS = (QUICK, SHORT)
-"""the first still counts the noise of each camera's own numbers as a difference between cameras"""
 _SAME = 0.995
 """share of consensus observations that stay: more, and an adjustment on the others changes nothing"""
 _WIDE = (50.0, 10.0, INLIER_PIXELS)
@@ -127,13 +125,13 @@ class Sight:
         cost = Cauchy(INLIER_PIXELS).total(stage.squared_residuals[used])
         return cost - after.data_cost > share * after.data_cost
 
-    def settled(self, stage: IntrinsicsAdjustment, used: Chosen) -> IntrinsicsAdjustment:
+    def settled(self, view: View, used: Chosen) -> IntrinsicsAdjustment:
         """Adjusted to the end, three or more cameras of one model and size held about their median (`Lenses.alike`)."""
-        if len(stage.view.lenses.cameras) < 3:
-            return self.fit(stage.view, used)
-        for limits in _ALIKE_ROUNDS:
-            stage = self.fit(stage.view, used, limits, prior=stage.view.lenses.alike(ALIKE))
-        return stage
+        if len(view.lenses.cameras) < 3:
+            return self.fit(view, used)
+        first = self.fit(view, used, QUICK, prior=view.lenses.alike(ALIKE))
+        # The first still counts the noise of each camera's own numbers as a difference between cameras.
+        return self.fit(first.view, used, prior=first.view.lenses.alike(ALIKE))
 
 
 def free_where_it_pays(
@@ -168,7 +166,7 @@ def free_where_it_pays(
     if attributed is None:
         return None
     free, sight = _freer(sight, attributed, agreeing, ids, principal_point is False)
-    return recalibrated(problem, reconstruction, sight.settled(free, agreeing), "refined")
+    return recalibrated(problem, reconstruction, sight.settled(free.view, agreeing), "refined")
 
 
 def _attributed(
@@ -239,7 +237,7 @@ def refine_intrinsics(
     if not agreeing.any():
         return None
     best, sight = _freer(sight, sight.fit(best.view, agreeing), agreeing, ids, False)
-    return recalibrated(problem, reconstruction, sight.settled(best, agreeing), "refined")
+    return recalibrated(problem, reconstruction, sight.settled(best.view, agreeing), "refined")
 
 
 def principal_points_told(problem: Problem, reconstruction: Reconstruction, ratio: float) -> bool:

@@ -187,8 +187,10 @@ def guessed(search: Search) -> list[Start]:
 
 def guessed_refined(search: Search) -> list[Start]:
     """On from there where it is only doubtful: a second start that finds the same settles that."""
+    if search.problem.calibrated:
+        return []
     doubtful = [attempt for attempt in search.attempts[-1:] if attempt.certificate.doubtful]
-    return [] if search.problem.calibrated else [refined_guess(search.short, attempt.P) for attempt in doubtful]
+    return [refined_guess(search.problem, search.short, attempt.P) for attempt in doubtful]
 
 
 def guessed_continued(search: Search) -> list[Start]:

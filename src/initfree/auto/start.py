@@ -28,7 +28,9 @@ WRONG_MATCHES = 0.02
 """80th percentile of stage 1's reprojection error, in normalised units, that good matches stay below (0.011 on generated,
 0.006 on real data) and 5% of wrong ones exceed (0.05)"""
 
-SAME_COST, SAME_DEGREES, SAME_CAMERAS = 1e-4, 5.0, 99.5
+PART_TOLERANCE = 1e-5
+"""of the adjustment of a part of the observations: that of all of them ends it"""
+SAME_COST, SAME_DEGREES, SAME_CAMERAS = 1e-3, 5.0, 99.5
 """relative difference of costs, and AUC@5 of one's cameras against the other's, with which two starts led to one
 reconstruction: a fortieth of a degree in the mean"""
 
@@ -217,7 +219,10 @@ def _adjusted(problem: Problem, part: Problem, left: Index | None, state: State)
         state = adjust_euclidean(replace(state, problem=problem))
         assert state.reconstruction is not None
         return state.reconstruction, state
-    state = adjust_euclidean(replace(state, problem=part, reconstruction=upgraded.subset(slice(None), left)))
+    given = state.config
+    rough = replace(given, adjust_tolerance=max(given.adjust_tolerance, PART_TOLERANCE))
+    part_of = replace(state, problem=part, config=rough, reconstruction=upgraded.subset(slice(None), left))
+    state = replace(adjust_euclidean(part_of), config=given)
     assert state.reconstruction is not None
     # All observations only now, and at the last scale alone: at wide ones those left out would pull weak cameras away.
     limits = repair_limits(problem, state.config.max_iterations, state.config.adjust_tolerance)

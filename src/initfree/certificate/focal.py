@@ -10,8 +10,9 @@ import numpy as np
 from initfree.certificate.thresholds import LONGER_FOCAL, SIGNIFICANT
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.euclidean.residuals import INLIER_PIXELS, robust_cost
-from initfree.problem import Problem
+from initfree.problem import Problem, restricted
 from initfree.reconstruction import Reconstruction
+from initfree.thinning import thinned
 
 AS_WELL = 1.2
 """times the lowest cost: camera models up to it fit about as well"""
@@ -20,6 +21,8 @@ _LEAST_NOISE = 0.1
 _HELD = 1e-6
 """deviation of log f"""
 _STEPS = 20
+_CLEAR = 4.0
+"""times what is significant: so much of a part of the landmarks says it of all"""
 _LESS = 0.01
 """share of what the cost has above that of a focal length that fits as well: smaller steps would not lead down to it"""
 
@@ -54,8 +57,20 @@ def focal_rise(problem: Problem, reconstruction: Reconstruction) -> float:
     """How much worse focal lengths a tenth longer fit, everything else adjusted to them.
 
     Twice the rise of the cost in units of the noise, 2 (E' - E)/σ² with σ² = E/observations, at least (0.1 px)², is about
-    the square of the number of standard deviations between the two.
+    the square of the number of standard deviations between the two. Of a part of the landmarks where that says enough: all
+    of them would only raise it.
     """
+    keep = thinned(problem, 0)
+    found = None if keep is None else restricted(problem, keep)
+    if found is not None:
+        part, left = found
+        rise = _rise(part, reconstruction.subset(slice(None), left))
+        if rise > _CLEAR * SIGNIFICANT:
+            return rise
+    return _rise(problem, reconstruction)
+
+
+def _rise(problem: Problem, reconstruction: Reconstruction) -> float:
     # Held, not fixed: with as many free numbers as other adjustments the same machine code serves.
     free = FreeIntrinsics(focal=True, radial=2, focal_sigma=_HELD)
     cost = robust_cost(problem, reconstruction)

@@ -11,7 +11,7 @@ from initfree.engine.panels import cholesky
 from initfree.engine.sparse_cholesky import SparseFactorisation
 from initfree.tracks import Array, Index
 
-_SPARSE = 1000
+_SPARSE = 500
 """Rows from which on a dissection pays for itself"""
 _WORTHWHILE = 0.3
 """Share of the dense factorisation's multiply-adds below which many small matrices are faster than one"""

@@ -55,7 +55,8 @@ def triangulate(
     Starts: the current position `xyz`; the point closest to all rays; the points closest to two rays (each ray with the
     one at the widest angle to it; all pairs in short tracks), which one wrong match cannot all spoil; two far points on
     the mean ray. The three of lowest cost, and the current position, are refined by damped Gauss-Newton steps. Where the
-    current position fits, in front of all its cameras, it is the only start: no other has a basin of its own that is lower.
+    current position, refined, fits, in front of all its cameras, it is the only start: no other has a basin of its own that
+    is lower.
     An observation behind its camera has the worst error there is, so positive depths win where they can; without
     `cheirality` it projects like any other.
     """
@@ -201,29 +202,30 @@ def _triangulate(begin, end, ptr, cam, cameras, image, weight, scale, rays, cent
             continue
         for e in range(3):
             starts[0, e] = xyz[j, e]
-        found = 1
+        best = 0
+        lowest = np.inf
         fits = False
-        if image[2] and np.isfinite(starts[0, 0] + starts[0, 1] + starts[0, 2]):
-            cost, behind = _cost(start, stop, cam, cameras, image, weight, scale, starts, 0)
-            fits = behind == 0 and cost <= closely * count
+        if np.isfinite(starts[0, 0] + starts[0, 1] + starts[0, 2]):
+            cost, _ = _cost(start, stop, cam, cameras, image, weight, scale, starts, 0)
+            lowest = _gauss_newton(start, stop, cam, cameras, image, weight, scale, _STEPS, cost, scratch, starts, 0)
+            if image[2] and lowest <= closely * count:
+                _, behind = _cost(start, stop, cam, cameras, image, weight, scale, starts, 0)
+                fits = behind == 0
+        found = 1
         if not fits:
             _closest(rays, centres, cam, start, stop - 1, 1, weight, V, M, h, starts, 1)
             _far_points(start, stop, cam, rays, centres, weight, h, starts)
             found = 4 + _pairs(start, stop, cam, rays, centres, weight, count, V, M, h, starts)
-        for n in range(found):
+        for n in range(1, found):
             costs[n], _ = _cost(start, stop, cam, cameras, image, weight, scale, starts, n)
             if not np.isfinite(starts[n, 0] + starts[n, 1] + starts[n, 2]):
                 costs[n] = np.inf
-        best = 0
-        lowest = np.inf
-        for turn in range(_REFINED + 1):
-            # The current position first, then the best of the others.
-            n = 0
-            if turn > 0:
-                for other in range(found):
-                    n = other if costs[other] < costs[n] else n
+        for _ in range(min(_REFINED, found - 1)):
+            n = 1
+            for other in range(2, found):
+                n = other if costs[other] < costs[n] else n
             if costs[n] == np.inf:
-                continue
+                break
             cost = _gauss_newton(start, stop, cam, cameras, image, weight, scale, _STEPS, costs[n], scratch, starts, n)
             costs[n] = np.inf
             if cost < lowest:

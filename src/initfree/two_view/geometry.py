@@ -53,15 +53,17 @@ class TwoView:
         return int(np.count_nonzero(self.inlier))
 
 
-def two_view_geometries(problem: Problem, seed: int, *, on_pair: OnPair | None = None) -> list[TwoView]:
+def two_view_geometries(
+    problem: Problem, seed: int, *, most: int = MOST_MATCHES, on_pair: OnPair | None = None
+) -> list[TwoView]:
     """Essential matrices (pycolmap, LO-RANSAC at 2 px) between each camera and those it shares most landmarks with.
 
     Pairs that share fewer than ten landmarks, or of which no essential matrix is found, are left out. A geometry is
-    estimated from at most 300 matches, evenly chosen, and every match is then an inlier of it or not.
+    estimated from at most `most` matches, evenly chosen, and every match is then an inlier of it or not.
     """
     if not problem.calibrated:
         raise InputError("two-view geometry needs known intrinsics; this problem has none")
-    estimate = Estimator(problem, seed)
+    estimate = Estimator(problem, seed, most)
 
     def geometry(pair: Pair) -> TwoView | None:
         k, l, matches = pair
@@ -74,8 +76,8 @@ def two_view_geometries(problem: Problem, seed: int, *, on_pair: OnPair | None =
 class Estimator:
     """Relative poses x_k = R x_l + t of a calibrated problem's cameras from matches (observations in k and in l)."""
 
-    def __init__(self, problem: Problem, seed: int) -> None:
-        self._m = problem.m
+    def __init__(self, problem: Problem, seed: int, most: int = MOST_MATCHES) -> None:
+        self._m, self._most = problem.m, most
         self._focal = float(np.median(problem.unit))
         self._camera = pycolmap.Camera(model="SIMPLE_PINHOLE", width=1, height=1, params=[self._focal, 0.0, 0.0])
         self._options = pycolmap.RANSACOptions(
@@ -84,7 +86,7 @@ class Estimator:
 
     def __call__(self, matches: Index) -> tuple[Array, Array] | None:
         """R and t, or None where there is no essential matrix."""
-        xk, xl = (self._m[side] * self._focal for side in evenly(matches, MOST_MATCHES).T)
+        xk, xl = (self._m[side] * self._focal for side in evenly(matches, self._most).T)
         found = pycolmap.estimate_essential_matrix(xl, xk, self._camera, self._camera, self._options)
         if found is None:
             return None

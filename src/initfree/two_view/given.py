@@ -14,6 +14,7 @@ from initfree.problem import Problem
 from initfree.tracks import Array, Index
 from initfree.two_view.geometry import (
     MIN_MATCHES,
+    MOST_MATCHES,
     Estimator,
     OnPair,
     Pair,
@@ -27,15 +28,17 @@ _AGREEING = 0.8
 """share of the verified matches that a pose from the input must explain"""
 
 
-def two_view_geometries_of(problem: Problem, seed: int, *, on_pair: OnPair | None = None) -> list[TwoView]:
+def two_view_geometries_of(
+    problem: Problem, seed: int, *, most: int = MOST_MATCHES, on_pair: OnPair | None = None
+) -> list[TwoView]:
     """`two_view_geometries`, with what the input has verified already; the same where it has verified nothing.
 
     Pairs of images that were not verified are left out: the input's matcher looked at them and found nothing.
     """
     pairs = problem.observations.pairs
     if pairs is None or not problem.calibrated:
-        return two_view_geometries(problem, seed, on_pair=on_pair)
-    verified, estimate = _Verified(problem, pairs), Estimator(problem, seed)
+        return two_view_geometries(problem, seed, most=most, on_pair=on_pair)
+    verified, estimate = _Verified(problem, pairs), Estimator(problem, seed, most)
 
     def geometry(pair: Pair) -> TwoView | None:
         k, l, matches = pair

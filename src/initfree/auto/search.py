@@ -26,6 +26,7 @@ from initfree.pipeline import OnProgress, on_pairs
 from initfree.problem import Problem, restricted
 from initfree.reconstruction import Reconstruction
 from initfree.result import StageReport
+from initfree.thinning import thinned
 from initfree.tracks import Array
 from initfree.two_view.averaging import turned_cameras
 from initfree.two_view.focal import guess_focals, has_fundamental_matrices
@@ -206,8 +207,11 @@ def rotations_first(search: Search) -> list[Start]:
 
 
 def configured(search: Search) -> list[Start]:
-    """The pipeline as configured; put off where stage 1 looks like wrong matches."""
-    return [replace(search.start(search.config.init), deferrable=not search.moving.reasons())]
+    """The pipeline as configured; put off where stage 1 looks like wrong matches. On some of the landmarks where it is asked
+    only whether it finds what a doubtful start did."""
+    witness = any(attempt.certificate.doubtful for attempt in search.attempts[-1:])
+    keep = thinned(search.problem, search.config.seed) if witness else None
+    return [replace(search.start(search.config.init, keep), deferrable=not search.moving.reasons())]
 
 
 def voted_with_rotations(search: Search) -> list[Start]:

@@ -14,7 +14,7 @@ OF_CAMERA, OF_PAIR = 150.0, 20.0
 """observations of a camera and matches of two cameras that are kept, in the mean, where there are more"""
 LEAST = 6000.0
 """observations kept of a whole problem, where a caller does not need more"""
-WORTHWHILE = 0.6
+WORTHWHILE = 0.4
 """share of the observations up to which the rest is left out"""
 
 

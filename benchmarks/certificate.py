@@ -305,7 +305,7 @@ def fit(runs: Path) -> None:
         runs: File of runs.
     """
     rows, console = load_runs(runs), Console(width=150)
-    good, wrong = rows[~rows["failed"]], rows[rows["failed"]]
+    good, wrong = rows[~rows["failed"] & rows["determined"]], rows[rows["failed"]]
     accepted = int(wrong["accepted"].sum())
     table = Table(title=f"{len(good)} good and {len(wrong)} wrong runs, of which no check rejects {accepted}")
     columns = ("check", "threshold", "present", "wrong, rejected", "by it alone", "best of these", "1% of good", "derived")

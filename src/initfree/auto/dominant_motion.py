@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from initfree.auto.completion import joint_before
 from initfree.auto.repair import repair_limits
 from initfree.certificate import Certificate, certify, judge
-from initfree.certificate.checks import CAMERA_PURITY, COHERENT_ERRORS, EVEN_CAMERAS, PURITY
+from initfree.certificate.checks import CAMERA_PURITY, PURITY
 from initfree.certificate.evidence import fitting_radius
 from initfree.euclidean import adjust
 from initfree.euclidean.residuals import INLIER_PIXELS, residuals
@@ -65,9 +65,9 @@ def dominant_motion(result: Result) -> Result:
 
 
 def _misses_alone(certificate: Certificate) -> bool:
-    """Whether nothing stands against a reconstruction but that it misses much of what comes near."""
-    failed = {finding.check for finding in certificate.findings if not finding.passed}
-    return not certificate.accepted and failed <= {PURITY, CAMERA_PURITY, EVEN_CAMERAS, COHERENT_ERRORS}
+    """Whether nothing stands against a reconstruction, doubts aside, but that it misses much of what comes near."""
+    failed = {finding.check for finding in certificate.findings if not (finding.passed or finding.doubt)}
+    return not certificate.accepted and failed <= {PURITY, CAMERA_PURITY}
 
 
 def _parted(problem: Problem, reconstruction: Reconstruction) -> tuple[Problem, Index, Reconstruction] | None:

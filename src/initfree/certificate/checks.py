@@ -19,7 +19,6 @@ _NAMED = 8
 """images that a reason names"""
 NOT_DOUBLED = "not doubled"
 PURITY, CAMERA_PURITY = "purity", "purity of every camera"
-EVEN_CAMERAS, COHERENT_ERRORS = "even cameras", "coherent errors"
 DETERMINED, CERTAIN_CAMERAS, CERTAIN_FOCAL_LENGTH = "determined", "certain cameras", "certain focal length"
 _MANY_TWINS = 0.3
 """share of landmarks with a twin that is worth a word"""
@@ -287,7 +286,7 @@ def even_cameras(e: Evidence) -> Finding:
         f"image {e.names[k]!r} fits {e.by_camera.purity[k]:.0%} of the observations that come near it within "
         f"{e.radius:.2g} px, clearly worse than the others, and no second start confirms it"
     )
-    return Finding(EVEN_CAMERAS, float(above[k]), reason, doubt=True)
+    return Finding("even cameras", float(above[k]), reason, doubt=True)
 
 
 def systematic(e: Evidence) -> Finding:
@@ -296,7 +295,7 @@ def systematic(e: Evidence) -> Finding:
         f"errors of neighbouring observations point the same way, by about {e.systematic:.2g} px: the reconstruction may "
         "be bent, or a distortion is not in the model; no second start confirms it"
     )
-    return Finding(COHERENT_ERRORS, T.MAX_SYSTEMATIC - e.systematic, reason, doubt=True)
+    return Finding("coherent errors", T.MAX_SYSTEMATIC - e.systematic, reason, doubt=True)
 
 
 CHECKS: tuple[Callable[[Evidence], Finding], ...] = (

@@ -118,7 +118,7 @@ def test_right_intrinsics_are_not_doubted(scene):
     noisy = replace(scene, m=scene.m + 1.0 / 420.0 * np.random.default_rng(3).normal(size=scene.m.shape))
     result = initfree.solve(initfree.load(to_reconstruction(noisy, "SIMPLE_PINHOLE")))
     assert result.certificate.evidence.median_pixels > 0.5
-    assert result.notes == ()
+    assert not any("intrinsics" in note for note in result.notes)
     assert result.problem.calibrated
     assert 0.9 < euclidean_to_projective(result) < 1.2
 

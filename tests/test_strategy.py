@@ -12,6 +12,7 @@ from synthetic import Scene, ring, tracks_of
 
 import initfree
 from initfree.api import as_model
+from initfree.auto.completion import without_outliers
 from initfree.auto.consistent_part import consistent_part
 from initfree.auto.ranking import settled
 from initfree.auto.repair import camera_shares, repair, repair_limits
@@ -23,7 +24,7 @@ from initfree.certificate.baseline import baselines
 from initfree.certificate.verdict import certify
 from initfree.engine import threads
 from initfree.euclidean import robust_cost
-from initfree.euclidean.residuals import consensus
+from initfree.euclidean.residuals import consensus, residuals
 from initfree.parallel import AbandonedError, abandonable, in_order
 from initfree.problem import restricted, without_cameras
 from initfree.reconstruction import Reconstruction
@@ -100,6 +101,17 @@ def test_wrong_matches_are_left_out(scene, share):
     assert len(result.reconstruction.xyz) == len(result.X) == result.problem.tracks.landmarks
     # The written model has them, and tracks of two that came back.
     assert result.to_colmap().num_points3D() >= result.problem.tracks.landmarks
+
+
+def test_a_landmark_left_in_a_minimum_of_its_own_is_placed_again():
+    result = initfree.solve(initfree.load(to_reconstruction(ring(cameras=12, landmarks=300, noise=0.0, min_observations=3))))
+    right = result.reconstruction
+    xyz = right.xyz.copy()
+    xyz[7] = right.centres.mean(axis=0) - 1e4 * right.R[0, 2]  # behind the first camera, as far as can be
+    ended = without_outliers(replace(result, reconstruction=replace(right, xyz=xyz)))
+    assert ended.accepted
+    assert ended.problem.tracks.landmarks == result.problem.tracks.landmarks
+    assert np.allclose(residuals(ended.problem, ended.reconstruction).error, 0.0, atol=1e-6)
 
 
 def test_vote_finds_wrong_matches(scene):

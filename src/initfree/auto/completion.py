@@ -10,7 +10,8 @@ from initfree.certificate import certify, judge
 from initfree.certificate.depths import with_depth
 from initfree.certificate.evidence import Evidence, gather, joint_of
 from initfree.certificate.joint import Joint
-from initfree.euclidean.residuals import consensus, residuals
+from initfree.euclidean.residuals import INLIER_PIXELS, consensus, residuals, robust_cost
+from initfree.euclidean.triangulation import triangulate
 from initfree.problem import restricted
 from initfree.reconstruction import Reconstruction
 from initfree.result import Result, StageReport
@@ -19,6 +20,9 @@ from initfree.tracks import Index
 ROUNDS = 2
 CLEAN = 0.995
 """Where this share of the observations agrees, the robust adjustment needs no help."""
+
+WORTH = 0.01
+"""share of the cost that landmarks in a minimum of their own must have, for an adjustment without it to be worth its time"""
 
 
 def without_outliers(result: Result, *, free: bool = False) -> Result:
@@ -32,6 +36,7 @@ def without_outliers(result: Result, *, free: bool = False) -> Result:
     if not result.certificate.accepted:
         return result
     began = time.perf_counter()
+    result = _placed_again(result)
     problem, reconstruction = result.problem, result.reconstruction
     left = np.arange(problem.tracks.landmarks)
     steps, cost = 0, None
@@ -56,6 +61,25 @@ def without_outliers(result: Result, *, free: bool = False) -> Result:
     report = StageReport("consensus", time.perf_counter() - began, iterations=steps, cost=cost)
     part = result.subset(problem, slice(None), left, reconstruction)
     return replace(part, certificate=judge(evidence), stages=(*result.stages, report))
+
+
+def _placed_again(result: Result) -> Result:
+    """With landmarks that a clean reconstruction left in a minimum of their own triangulated anew, and adjusted, if they are
+    a part of its cost: a few that lie wrong pull at right cameras."""
+    problem, reconstruction = result.problem, result.reconstruction
+    agreeing = consensus(problem, reconstruction)
+    if agreeing.all() or agreeing.mean() < CLEAN:
+        return result
+    cameras, xyz = reconstruction.cameras, reconstruction.xyz
+    anew, _ = triangulate(problem.tracks, problem.m, problem.unit, *cameras, xyz, scale=INLIER_PIXELS)
+    off = np.bincount(problem.tracks.landmark[~agreeing], minlength=len(anew)) > 0
+    placed = replace(reconstruction, xyz=np.where(off[:, None], anew, xyz))
+    if robust_cost(problem, placed) > (1.0 - WORTH) * robust_cost(problem, reconstruction):
+        return result
+    placed, report = readjusted(problem, placed, result.config)
+    certificate = certify(problem, placed, result.certificate.evidence.baselines)
+    judged = judge(_as_before(certificate.evidence, result.certificate.evidence))
+    return replace(result, reconstruction=placed, certificate=judged, stages=(*result.stages, report))
 
 
 def with_depths(result: Result) -> Result:

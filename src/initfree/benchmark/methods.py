@@ -29,10 +29,10 @@ def auto(job: Job, data: Data, place: Place) -> Outcome:
     result = solve(data.problem, SolveConfig(seed=job.data.seed))
     seconds = time.perf_counter() - began
     stages = {stage.name: stage for stage in result.stages}
-    # A start that rotations hold has no projective refinement.
-    refinement = stages.get("refinement")
-    history = {"ose": history_of(stages["varpro"])} | ({"refinement": history_of(refinement)} if refinement else {})
-    columns = stage_columns(stages["varpro"], refinement)
+    # A start that rotations hold has no projective refinement; one that goes on from another, no stage 1 of its own.
+    projective = {"ose": stages.get("varpro"), "refinement": stages.get("refinement")}
+    history = {name: history_of(stage) for name, stage in projective.items() if stage is not None}
+    columns = stage_columns(projective["ose"], projective["refinement"])
     columns |= {"accepted": result.certificate.accepted, "reason": f"{result.winner}: {result.certificate.reason}"}
     columns |= {"euclidean_cost": _ranked_cost(result), "seconds_total": seconds}
     return _adjusted(job, data, result.reconstruction, columns, history)

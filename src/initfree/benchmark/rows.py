@@ -78,16 +78,18 @@ def scored(model: Reconstruction, data: Data) -> dict[str, Any]:
     return {name: getattr(metrics, name) for name in _METRICS} | {"failed": not good}
 
 
-def stage_columns(ose: StageReport, refinement: StageReport | None) -> dict[str, Any]:
+def stage_columns(ose: StageReport | None, refinement: StageReport | None) -> dict[str, Any]:
     """Figures of the projective stages, the same in every row of a job."""
-    columns = {
-        "ose_residual": ose.mean_residual,
-        "ose_cost": ose.cost,
-        "ose_iterations": ose.iterations,
-        "ose_pixels": ose.mean_pixels,
-        "ose_reason": ose.reason,
-        "ose_gradient": ose.gradient,
-    }
+    columns = {}
+    if ose is not None:
+        columns |= {
+            "ose_residual": ose.mean_residual,
+            "ose_cost": ose.cost,
+            "ose_iterations": ose.iterations,
+            "ose_pixels": ose.mean_pixels,
+            "ose_reason": ose.reason,
+            "ose_gradient": ose.gradient,
+        }
     if refinement is not None:
         columns |= {
             "refine_residual": refinement.mean_residual,

@@ -53,7 +53,7 @@ def executor_of(how: How, workers: int) -> Iterator[Executor]:
 
     one = max(1, threads() // workers)
     with (
-        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         client.run(initfree.engine.threads.set_threads, one)

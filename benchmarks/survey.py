@@ -2,7 +2,7 @@
 
     python benchmarks/survey.py --cameras 50 100 200 500 1000 2000
     python benchmarks/survey.py --cameras --presets street-1k
-    python benchmarks/survey.py --records benchmarks/survey.jsonl --plot docs/pictures/growth.png
+    python benchmarks/survey.py --records benchmarks/survey.jsonl --plot docs/growth.png
 
 The preset aerial-1k (nadir and oblique strips over a town, half a pixel of noise, cameras in random order) made smaller or
 larger at the same density, or presets as they are. Every size runs in a process of its own, so that peak memory is its own,

@@ -139,3 +139,10 @@ def test_a_configuration_and_the_help_load_no_library():
     code = f"import sys, initfree.config, initfree.commands.cli; print({loaded})"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == "[]"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="libraries share their symbols otherwise")
+def test_an_order_of_imports_that_would_abort_is_refused_in_words():
+    code = "import sys; sys.modules['pycolmap'] = sys; sys.modules.pop('zlib', None); import initfree"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "ImportError: pycolmap was imported before initfree" in ended.stderr

@@ -10,6 +10,14 @@ result.write("out")
 
 # pycolmap 4 brings a zlib of its own and shows its symbols to what is loaded later: Python's zlib, loaded after it, frees
 # with one what the other allocated and aborts (Numba compresses what it keeps). Loaded first, each has its own.
+import sys
+
+if sys.platform == "linux" and "pycolmap" in sys.modules and "zlib" not in sys.modules:
+    raise ImportError(
+        "pycolmap was imported before initfree, and beside its zlib Python's own aborts; expected `import initfree`, "
+        "or `import zlib`, before `import pycolmap`"
+    )
+
 import zlib  # noqa: F401
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

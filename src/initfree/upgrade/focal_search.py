@@ -27,7 +27,7 @@ def misfits(scene: Projective, focals: Array) -> Array:
     roots = np.sqrt(np.maximum(values[:, :0:-1], 1e-12 * np.abs(values[:, -1:])))
     Q = vectors[:, :, :0:-1] * roots[:, None, :]
     # The plane at infinity is orthogonal to Q in the whitened frame, and goes back by the inverse transpose.
-    plane = np.linalg.solve(G.transpose(0, 2, 1), vectors[:, :, :1])[:, :, 0]
+    plane = np.asarray(np.linalg.solve(G.transpose(0, 2, 1), vectors[:, :, :1])[:, :, 0], dtype=np.float64)
     M = scene.P[None] @ (G @ Q)[:, None]
     residual = quadric_residuals(M @ M.swapaxes(-1, -2), K[:, None])
     return misfit(np.median(residual, axis=1), _in_front(scene, M, plane))

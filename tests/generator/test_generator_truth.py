@@ -104,13 +104,15 @@ def test_cells_leave_out_nothing_that_is_in_view(radius):
     rng = np.random.default_rng(0)
     positions = rng.uniform([-500.0, -500.0, 0.0], [500.0, 500.0, 20.0], (20_000, 3))
     normals = np.tile([0.0, 0.0, 1.0], (len(positions), 1))
-    cells, everything = Cells.of(positions), np.arange(len(positions))
+    cells, everything = Cells.of(positions, normals), np.arange(len(positions))
     assert len(cells.radii) > 30
     np.testing.assert_array_equal(np.sort(cells.rows), everything)
+    np.testing.assert_array_equal(cells.positions, positions[cells.rows])
     for turn in Rotation.random(10, random_state=1).as_matrix():
         view = turn, rng.uniform([-300.0, -300.0, 30.0], [300.0, 300.0, 100.0]), 5.0, 400.0, radius
         near = cells.near_cone(*view)
-        expected, found = (in_view(rows, positions, normals, *view, 0.0, True) for rows in (everything, near))
+        arrays = cells.ptr, cells.positions, cells.normals
+        expected, found = (in_view(some, *arrays, *view, 0.0, True) for some in (np.arange(len(cells.radii)), near))
         np.testing.assert_array_equal(found, expected)
     if radius < 1.0:
-        assert len(near) < len(everything) / 2, "and not all is looked at"
+        assert len(near) < len(cells.radii) / 2, "and not all is looked at"

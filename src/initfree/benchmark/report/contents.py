@@ -73,7 +73,7 @@ class Contents:
     sweep: Sweep
     cards: list[Card]
     checks: list[Check]
-    """empty where no lesson can be told"""
+    """claims of the paper that the rows have something to say about"""
     differences: list[str]
     early: list[Section]
     late: list[Section]
@@ -89,13 +89,14 @@ def assemble(sweep: Sweep) -> Contents:
     """Everything but the reconstructions."""
     name = str(sweep.info.get("name") or sweep.directory.resolve().name)
     checks = check_all(sweep.rows)
-    told = any(check.answer.holds is not None for check in checks)
+    asked = [check for check in checks if check.answer.holds is not None]
     shown = cards(sweep.rows, checks, sweep.info.get("jobs"))
     early, late = _early(sweep), _late(sweep)
-    left_out = [] if told else ["The paper's claims"]
+    silent = len(checks) - len(asked)
+    left_out = [f"{silent} of the paper's {len(checks)} claims"] if silent else []
     left_out += [title for section in (*early, *late) for title in section.missing()]
     early, late = ([p for section in part if (p := section.present()).tables or p.figures] for part in (early, late))
-    return Contents(name, sweep, shown, checks if told else [], differences(sweep.rows), early, late, left_out)
+    return Contents(name, sweep, shown, asked, differences(sweep.rows), early, late, left_out)
 
 
 def _early(sweep: Sweep) -> list[Section]:

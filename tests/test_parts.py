@@ -228,9 +228,10 @@ def test_the_command_solves_in_parts(tmp_path: Path, courthouse: tuple[initfree.
     run = json.loads((output / "run.json").read_text())
     assert run["winner"] == "parts"
     assert any(note.startswith("solved in 2 parts; 2 were accepted") for note in run["notes"])
-    with pytest.raises(SystemExit) as stop:
-        command(["solve", str(tmp_path), "--output", str(output), "--parts", "2", "--quiet"])
-    assert stop.value.code == 2
+    for refused in (["--parts", "2"], ["--parts", "25", "--strategy", "single"]):
+        with pytest.raises(SystemExit) as stop:
+            command(["solve", str(tmp_path), "--output", str(output), *refused, "--quiet"])
+        assert stop.value.code == 2
 
 
 def test_parts_need_known_intrinsics_and_three_cameras(courthouse: tuple[initfree.Problem, Reconstruction]):

@@ -13,6 +13,7 @@ from initfree.errors import InputError
 from initfree.evaluation import evaluate_models
 from initfree.io.colmap import reconstruction_of
 from initfree.io.load import load_observations
+from initfree.io.rigged import rigged
 from initfree.rigs import Mount, estimate_rigs, median_place, median_rotation
 
 CAMERAS, FRAMES = 3, 6
@@ -84,6 +85,14 @@ def test_a_rig_that_does_not_hold_is_told_and_each_image_has_its_own_frame(made,
     told = json.loads((tmp_path / "out" / "run.json").read_text())
     assert not told["model"]["rigs"]["written"]
     assert any("do not hold" in note for note in told["notes"])
+
+
+def test_sensors_that_are_never_in_one_frame_are_told_without_a_figure(made):
+    _, truth = made
+    mounts = {k: Mount(1, k, int(image.camera_id)) for k, image in truth.images.items()}
+    found = rigged(truth, mounts)
+    assert found.figures()["mean_reprojection_error"]["as_rigs"] is None
+    assert found.notes() == ("rig 1: no two of its cameras are in one frame",)
 
 
 def test_a_model_with_rigs_is_read_with_them(made, tmp_path):

@@ -93,6 +93,8 @@ def solve(
     model = None if truth is None else load_model(truth)
     _refuse_to_overwrite(output, input, truth)
     if parts is not None:
+        if strategy != "auto" or config.rotations == "truth":
+            raise InputError("--parts solves each part with the strategy auto and estimated rotations; expected no other")
         check_parts(problem, parts)
     o = problem.observations
     alignment.check([image.name for image in o.images], o.moments or {})

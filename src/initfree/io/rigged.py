@@ -37,8 +37,8 @@ class Rigged:
     holds: bool
     apart: float
     """pixels: mean reprojection error of images placed each by itself"""
-    together: float
-    """the same with rigs"""
+    together: float | None
+    """the same with rigs; None where no two sensors of one are in one frame"""
 
     def figures(self) -> dict[str, Any]:
         """For run.json."""
@@ -51,6 +51,8 @@ class Rigged:
     def notes(self) -> tuple[str, ...]:
         """A sentence for each rig, and what was written."""
         told = tuple(_sentence(rig) for rig in self.rigs)
+        if self.together is None:
+            return told
         errors = f"a mean error of {self.together:.3g} px with them, {self.apart:.3g} px with each image by itself"
         if self.holds:
             return (*told, f"rigs and frames were written as in the input: {errors}")
@@ -97,7 +99,7 @@ def rigged(model: pycolmap.Reconstruction, mounts: Mounts) -> Rigged:
     rigs = estimate_rigs(ids, mounts, R, t)
     apart = model.compute_mean_reprojection_error()
     if not any(len(rig.sensors) > 1 for rig in rigs):
-        return Rigged(model, rigs, False, apart, float("nan"))
+        return Rigged(model, rigs, False, apart, None)
     together = pycolmap.Reconstruction(model)
     together.set_rigs_and_frames(*_rigs_and_frames(together, dict(zip(ids, poses, strict=True)), mounts, rigs))
     with quiet():

@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from mutations import inputs, write_mutated  # noqa: E402  # pyright: ignore[reportMissingImports]
+from mutations import inputs, one_gibibyte, write_mutated  # noqa: E402  # pyright: ignore[reportMissingImports]
 
 from initfree.errors import InputError  # noqa: E402
 from initfree.io.formats import format_of  # noqa: E402
@@ -30,8 +30,6 @@ from initfree.observations import Intrinsics  # noqa: E402
 
 SECONDS = 20
 MEBIBYTES = 1024
-_ADDRESS_SPACE = 8 << 30
-"""bytes: a case that wants more is ended before the machine suffers"""
 
 
 def read(path: Path, intrinsics: Intrinsics, poses: bool) -> int:
@@ -56,11 +54,11 @@ def run_case(path: Path, place: Path, intrinsics: Intrinsics, poses: bool) -> tu
             output = os.open(printed, os.O_CREAT | os.O_WRONLY)
             os.dup2(output, 1)
             os.dup2(output, 2)
-            resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             os.chdir(place / "work")
             signal.alarm(SECONDS)
-            code = read(path, intrinsics, poses)
+            with one_gibibyte():
+                code = read(path, intrinsics, poses)
         except BaseException:
             import traceback
 

@@ -3,8 +3,10 @@
 import bz2
 import gzip
 import random
+import resource
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from keypoint_files import write_deeplabcut, write_idiap, write_openpose, write_sleap
@@ -21,6 +23,18 @@ _WORDS = (
     b"nan", b"inf", b"-inf", b"1e300", b"-1", b"0", b"1e308", b"1e400", b"99999999999999999999", b"4294967296", b"0.5",
     b"x", b"", b"\xff\xfe", b"\xc3\xa9", b"#", b"\n", b"\0", b"SIMPLE_PINHOLE", b"FOV", b"2147483648", b"-1e-300",
 )  # fmt: skip
+
+
+@contextmanager
+def one_gibibyte() -> Iterator[None]:
+    """No more than that on top of what the process has, whether it is touched or only set aside."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 2**30, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def _cut(data: bytes, at: int, rng: random.Random) -> bytes:

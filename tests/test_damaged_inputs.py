@@ -1,15 +1,16 @@
 """Damaged inputs end in one sentence that names the file and the value: no traceback, no hang, no gigabytes."""
 
+import bz2
 import gzip
 import random
 import re
-import resource
 import shutil
 import struct
 import tempfile
 import warnings
 from pathlib import Path
 
+import mutations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +20,6 @@ from initfree.errors import InputError
 from initfree.io.load import load, load_model
 from initfree.observations import Intrinsics
 
-GIBIBYTE = 1 << 30
 READERS = (
     "colmap-binary", "colmap-text", "database.db", "bal.txt", "bal.gz", "bal.bz2",
     "deeplabcut", "sleap", "openpose", "idiap.txt", *OTHER_PROGRAMS,
@@ -36,12 +36,8 @@ def sound(tmp_path_factory) -> dict[str, Path]:
 
 @pytest.fixture
 def one_gibibyte():
-    """No more than that on top of what the process has."""
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + GIBIBYTE, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_AS, before)
+    with mutations.one_gibibyte():
+        yield
 
 
 def refusal(path: Path, intrinsics: Intrinsics = "known", *, poses: bool = True) -> str:
@@ -81,6 +77,19 @@ def test_damaged_inputs_are_read_or_refused(sound, name, seed):
         write_mutated(sound[name], target, rng)
         intrinsics = "unknown" if name in DETECTIONS else rng.choice(("known", "unknown"))
         refusal(target, intrinsics, poses=name not in WITHOUT_POSES)
+
+
+@pytest.mark.usefixtures("one_gibibyte")
+@pytest.mark.parametrize("name", ["bal.txt", "bal.gz", "bal.bz2"])
+def test_a_count_far_beyond_the_file_takes_no_memory(sound, tmp_path, name):
+    """A single `read` of that many bytes would set them all aside."""
+    path = tmp_path / sound[name].name
+    opener = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix, open)
+    with opener(sound[name], "rb") as stream:
+        _, text = stream.read().split(b"\n", 1)
+    with opener(path, "wb") as stream:
+        stream.write(b"2147483648 2147483648 2147483648\n" + text)
+    assert "2147483648 cameras" in refusal(path)
 
 
 def overwritten(source: Path, target: Path, file: str, at: int, value: bytes) -> Path:

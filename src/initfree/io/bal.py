@@ -11,6 +11,7 @@ import warnings
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pycolmap
@@ -28,6 +29,8 @@ _HEAD = 4096
 """bytes that hold the three counts"""
 _LONGEST_NUMBER = 64
 """bytes of a number with the blanks behind it, on average, at most"""
+_BLOCK = 1 << 20
+"""bytes that are read at a time"""
 _FARTHEST = 1e6
 """pixels: beyond, a coordinate is no observation but a broken number"""
 
@@ -58,7 +61,7 @@ def read_bal(path: Path) -> BalFile:
             m, n, k = _counts(path, head)
             expected = 3 + 4 * k + _PARAMETERS * m + 3 * n
             # No more than the counts allow: a small compressed file can hold any number of gigabytes.
-            text = head + stream.read(max(0, expected * _LONGEST_NUMBER - len(head)))
+            text = _at_most(stream, head, expected * _LONGEST_NUMBER)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path} cannot be read: {in_words(error)}") from error
     values = _numbers(path, text)
@@ -87,6 +90,18 @@ def read_bal(path: Path) -> BalFile:
         rest[: _PARAMETERS * m].reshape(m, _PARAMETERS),
         rest[_PARAMETERS * m :].reshape(n, 3),
     )
+
+
+def _at_most(stream: IO[bytes], head: bytes, size: int) -> bytes:
+    """`head` and what follows it, `size` bytes together.
+
+    Block by block: a single `read` sets aside all that it is asked for, and a damaged count asks for gigabytes."""
+    blocks = [head]
+    missing = size - len(head)
+    while missing > 0 and (block := stream.read(min(missing, _BLOCK))):
+        blocks.append(block)
+        missing -= len(block)
+    return b"".join(blocks)
 
 
 def _counts(path: Path, head: bytes) -> tuple[int, int, int]:

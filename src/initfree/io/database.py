@@ -134,7 +134,8 @@ def _open(path: Path) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             connection.row_factory = sqlite3.Row
             yield connection
-    except sqlite3.Error as error:
+    # SQLite's own words about a damaged schema repeat its bytes.
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read as a COLMAP database: {in_words(error)}") from error
 
 

@@ -18,10 +18,10 @@ from initfree.auto.ranking import settled
 from initfree.auto.repair import camera_shares, repair, repair_limits
 from initfree.auto.search import Search, most_starts
 from initfree.auto.start import Attempt, Start, run_start, triangulate_projective
-from initfree.auto.strategy import found_by_another
+from initfree.auto.strategy import confirmed, found_by_another
 from initfree.auto.trimming import trim
 from initfree.certificate.baseline import baselines
-from initfree.certificate.verdict import certify
+from initfree.certificate.verdict import certify, judge
 from initfree.engine import threads
 from initfree.euclidean import robust_cost
 from initfree.euclidean.residuals import consensus, residuals
@@ -451,3 +451,23 @@ def test_a_doubtful_reconstruction_with_refined_intrinsics_is_confirmed_with_the
     assert len({start.name for start in result.starts}) == 2
     assert np.allclose(result.focal_pixels, 420.0, rtol=5e-3)
     assert initfree.evaluate(result.reconstruction, right).rotation_auc5 > 95.0
+
+
+def test_a_doubt_that_comes_with_the_camera_that_was_found_is_settled_by_a_start_with_that_camera(scene):
+    """Only where nothing was in doubt while the intrinsics were free, and where that start finds the same cameras."""
+    problem = initfree.load(to_reconstruction(scene), intrinsics="unknown")
+    result = initfree.solve(problem)
+    assert result.accepted
+    assert result.problem.calibrated
+    evidence = replace(result.certificate.evidence, systematic=1.0, confirmed=False)
+    doubtful = replace(result, certificate=judge(evidence))
+    assert doubtful.certificate.doubtful
+    assert not doubtful.accepted
+    again = confirmed(Search(problem, result.config), doubtful, free=True)
+    assert again.accepted
+    assert len(again.starts) == len(result.starts) + 1
+    assert not confirmed(Search(problem, result.config), doubtful, free=False).accepted
+    half = np.arange(problem.tracks.cameras) % 2 == 0
+    turned = Rotation.from_euler("y", 20.0, degrees=True).as_matrix() @ result.reconstruction.R
+    bent = replace(result.reconstruction, R=np.where(half[:, None, None], turned, result.reconstruction.R))
+    assert not confirmed(Search(problem, result.config), replace(doubtful, reconstruction=bent), free=True).accepted

@@ -139,10 +139,10 @@ def without_intrinsics(problem: Problem) -> Problem:
 
 def _solved_freely(result: Result, config: SolveConfig, on_progress: OnProgress | None) -> Result | None:
     """A reconstruction from the start with focal lengths and distortion free, certified if the other is, that fits much
-    better: first with the given principal points and distortion, then with none of what was given."""
+    better: with the given principal points and distortion, or with none of what was given, whichever fits better."""
     given = robust_cost(result.problem, result.reconstruction)
     refinable = replace(result.problem, observations=replace(result.problem.observations, intrinsics="refine"))
-    rejected: Result | None = None
+    candidates: list[tuple[bool, float, Result]] = []
     for problem in (refinable, without_intrinsics(result.problem)):
         attempts = _guessed_attempts(problem, config, on_progress)
         if not attempts:
@@ -150,10 +150,8 @@ def _solved_freely(result: Result, config: SolveConfig, on_progress: OnProgress 
         best = best_attempt(problem, attempts)
         if SUSPICIOUS * best.cost <= given and (best.certificate.accepted or not result.certificate.accepted):
             found = best.result(problem, [*result.starts, *(a.report() for a in attempts)])
-            if found.accepted:
-                return found
-            rejected = rejected or found
-    return rejected
+            candidates.append((not found.accepted, best.cost, found))
+    return min(candidates, key=lambda one: one[:2])[2] if candidates else None
 
 
 def _guessed_attempts(problem: Problem, config: SolveConfig, on_progress: OnProgress | None) -> list[Attempt]:

@@ -72,7 +72,8 @@ def solve_auto(
         result = settled(problem, search.attempts).result(problem, [attempt.report() for attempt in search.attempts])
         result = doubt_intrinsics(result, config, on_progress)
         result = (_seconded(search, result) if _only_refined(result, problem) else None) or result
-    result = _confirmed(search, ended(consistent_part(dominant_motion(result)), problem))
+    free = result.accepted and not result.problem.calibrated
+    result = confirmed(search, ended(consistent_part(dominant_motion(result)), problem), free)
     result = replace(result, config=config, start_config=result.config, stages=(*search.reports, *result.stages))
     return _undone(result, config, truth, on_progress) if only_doubled(result.certificate) else result
 
@@ -154,12 +155,18 @@ def _undone(result: Result, config: SolveConfig, truth: Reconstruction | None, o
     return replace(apart, starts=(*result.starts, *apart.starts, *reports), notes=(*apart.notes, note))
 
 
-def _confirmed(search: Search, result: Result) -> Result:
-    """A result that came to be doubtful when wrong matches were left out, where a second start finds the same cameras: the
-    first had settled the search before there was a doubt. With other intrinsics than given no start would find them."""
-    as_given = result.problem.calibrated and result.problem.observations is search.problem.observations
-    if result.accepted or not (result.certificate.doubtful and as_given):
+def confirmed(search: Search, result: Result, free: bool) -> Result:
+    """A result that came to be doubtful when wrong matches were left out or its camera was found, where a second start
+    finds the same cameras: the first had settled the search before there was a doubt.
+
+    With other intrinsics than given no start would find them, one with those that were found would; `free`: only where
+    nothing was in doubt while they were free. A bent reconstruction and its lens belong together, and a second start with
+    that lens bends too.
+    """
+    if result.accepted or not (result.certificate.doubtful and result.problem.calibrated):
         return result
+    if result.problem.observations is not search.problem.observations:
+        return (_seconded(search, result) if free else None) or result
     found, reports = found_by_another(search, result, min(start.cost for start in result.starts))
     certificate = judge(replace(result.certificate.evidence, confirmed=True)) if found else result.certificate
     return replace(result, certificate=certificate, starts=(*result.starts, *reports[len(result.starts) :]))

@@ -64,3 +64,9 @@ def test_rotations_on_bal_use_the_files_intrinsics(folder: Path):
     assert [rows[name]["intrinsics"] for name in ("pose", "pose-rot")] == ["pixels", "rays"]
     assert rows["pose-rot"]["error"] == ""
     assert rows["pose-rot"]["rotation_auc20"] > 95.0
+
+
+def test_a_start_at_the_truth_of_a_bal_file_runs_once(folder: Path):
+    jobs = expand(sweep(source="bal", sets=(), inits=("normal", "truth"), seeds=(3, 4)), folder)
+    assert [job.data.seed for job in jobs if job.init == "truth"] == [3]
+    assert [job.data.seed for job in jobs if job.init == "normal"] == [3, 4]

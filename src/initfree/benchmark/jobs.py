@@ -145,6 +145,8 @@ def _of_data(config: SweepConfig, one: SetConfig, spec: DataSpec, uses_rotations
     named = config.formulations if one.formulations is None else one.formulations
     inits = config.inits if one.inits is None else one.inits
     protocols = ("paper",) if config.source == "bal" else config.intrinsics
+    # A seed changes neither a BAL file nor a start at its truth: one stands for all.
+    one_for_all = config.source == "bal" and spec.seed != (one.seeds or config.seeds)[0]
     for formulation, protocol in product(named, protocols):
         rotated = formulation in uses_rotations
         seen = replace(spec, intrinsics="rays" if rotated or protocol == "rays" else "pixels")
@@ -153,7 +155,7 @@ def _of_data(config: SweepConfig, one: SetConfig, spec: DataSpec, uses_rotations
             config.alphas or (config.solver.alpha,),
             (config.betas if rotated else ()) or (config.solver.beta,),
             config.linear_solvers or (config.solver.linear_solver,),
-            inits,
+            [init for init in inits if init != TRUTH or not one_for_all],
             config.losses,
         )
         for rotations, alpha, beta, linear_solver, init, loss in variants:

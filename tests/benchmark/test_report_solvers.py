@@ -18,16 +18,16 @@ from initfree.errors import InputError
 COSTS = {"exact": [10.0, 2.0, 1.0], "power": [10.0, 6.0, 5.0, 1.005], "truth": [1.0]}
 
 
-def solver_sweep(directory: Path) -> Path:
+def solver_sweep(directory: Path, name: str = "set2", truth_seed: int = 0, costs: dict[str, list[float]] = COSTS) -> Path:
     """Exact steps reach the best cost, which the run from the truth tells, the power series comes within 1%."""
-    for name in ("rows", "histories"):
-        (directory / name).mkdir(parents=True)
-    runs = [row(set="set2", linear_solver=s, job=s, **(BAD if s == "power" else {})) for s in ("exact", "power")]
-    runs.append(row(set="set2", linear_solver="exact", init="truth", job="truth"))
+    for part in ("rows", "histories"):
+        (directory / part).mkdir(parents=True)
+    runs = [row(set=name, linear_solver=s, job=s, **(BAD if s == "power" else {})) for s in ("exact", "power")]
+    runs.append(row(set=name, seed=truth_seed, linear_solver="exact", init="truth", job="truth"))
     pd.DataFrame(runs).to_parquet(directory / "rows" / "part-000000-x.parquet")
     (directory / "sweep.json").write_text(json.dumps({"name": "solvers"}))
-    for job, costs in COSTS.items():
-        history = {"ose": [{"cost": cost, "seconds": 0.5 * k} for k, cost in enumerate(costs)]}
+    for job, curve in costs.items():
+        history = {"ose": [{"cost": cost, "seconds": 0.5 * k} for k, cost in enumerate(curve)]}
         with gzip.open(directory / "histories" / f"{job}.json.gz", "wt") as file:
             json.dump(history, file)
     return directory
@@ -47,6 +47,15 @@ def test_time_to_the_best_cost_by_solver(tmp_path: Path):
     assert len(figure.data) == 4
     assert solver_figure([]) is None
     assert solvers_table([]).empty
+
+
+def test_a_run_from_the_truth_of_a_bal_file_serves_all_seeds(tmp_path: Path):
+    """Not that of a generated set, whose data another seed changes."""
+    costs = {**COSTS, "truth": [0.5]}
+    for name, best in (("ladybug-49", 0.5), ("set2", 1.0)):
+        sweep = load_sweep(solver_sweep(tmp_path / name, name, truth_seed=1, costs=costs))
+        (exact,) = (one for one in descents(sweep) if one.solver == "exact")
+        assert exact.excess[-1] == pytest.approx(1.0 / best - 1.0)
 
 
 def test_how_stages_ended():

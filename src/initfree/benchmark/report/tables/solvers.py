@@ -9,6 +9,7 @@ import pandas as pd
 
 from initfree.benchmark.jobs import TRUTH
 from initfree.benchmark.report.names import PAPER_UPGRADE, in_order
+from initfree.benchmark.report.selection import is_bal
 from initfree.benchmark.report.sweep import Sweep
 from initfree.benchmark.report.table import Column, Table
 
@@ -41,7 +42,9 @@ def descents(sweep: Sweep) -> list[Descent]:
     rows = sweep.rows
     chosen = rows[(rows["method"] == "initfree") & (rows["upgrade"] == PAPER_UPGRADE) & (rows["linear_solver"] != "")]
     chosen = chosen[(chosen["formulation"] == "pose") & chosen["init"].isin(("normal", TRUTH)) & (chosen["loss"] == "none")]
-    case = ["set", "seed", "min_obs", "formulation", "loss", "rotations", "intrinsics"]
+    # A seed makes other data of a set; that of a BAL file stays, and one run from its truth serves all.
+    data = chosen["seed"].where(~is_bal(chosen), -1)
+    case = [data, *(chosen[name] for name in ("set", "min_obs", "formulation", "loss", "rotations", "intrinsics"))]
     found: list[Descent] = []
     for _, part in chosen.groupby(case):
         if part["linear_solver"].nunique() < 2:

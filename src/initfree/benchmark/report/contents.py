@@ -19,6 +19,7 @@ from initfree.benchmark.report.solver_figure import solver_figure
 from initfree.benchmark.report.sweep import Sweep
 from initfree.benchmark.report.table import Table
 from initfree.benchmark.report.tables import appendix_tables, full_tables, method_tables, summary_tables
+from initfree.benchmark.report.tables.axes import conditions_table, weights_table
 from initfree.benchmark.report.tables.bal import bal_pipeline, bal_summary_table, bal_table
 from initfree.benchmark.report.tables.bal_pairs import bal_pairs_table, controlled_pairs, find_pairs
 from initfree.benchmark.report.tables.gap import gap_table
@@ -108,6 +109,12 @@ def _early(sweep: Sweep) -> list[Section]:
         _attribution(rows),
         _protocol(rows),
         _solvers(sweep),
+        Section(
+            "axes",
+            "Conditions and weights",
+            "What spoils the observations, and the weights and coordinates of the protocol.",
+            [conditions_table(rows), weights_table(rows)],
+        ),
         *_averages(main),
         _upgrades(rows, main["upgrade"]),
         _pairs(sweep),

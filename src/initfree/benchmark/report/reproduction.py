@@ -19,6 +19,7 @@ from initfree.benchmark.report.solver_plot import solver_plot
 from initfree.benchmark.report.sweep import Sweep, load_sweep
 from initfree.benchmark.report.table import Table
 from initfree.benchmark.report.tables import appendix_tables, summary_tables
+from initfree.benchmark.report.tables.axes import conditions_table, weights_table
 from initfree.benchmark.report.tables.bal import bal_summary_table
 from initfree.benchmark.report.tables.protocol import nullity_table, sound_sets_table, stopping_table
 from initfree.benchmark.report.tables.solvers import Descent, descents, solvers_table
@@ -94,6 +95,9 @@ def markdown(sweep: Sweep, runs: list[Run], checks: list[Check], solved: list[De
     if plot is not None:
         caption = "Percent of seeds whose stage 1 is within 1% and 0.01% of the best cost, by linear solver"
         parts.append(f"![{caption}]({plot.name})\n\n{caption}.\n")
+    axes = [_shown(table) for table in (conditions_table(rows), weights_table(rows))]
+    if any(axes):
+        parts += ["## Beyond the paper's conditions\n", *axes]
     parts.append("## The paper's tables, ours beside the paper's\n")
     tables = [*summary_tables(rows), *appendix_tables(rows), bal_summary_table(rows)]
     parts += [_shown(table) for table in tables if table.name in _SHOWN or table.name == "bal-summary"]

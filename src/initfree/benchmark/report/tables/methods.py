@@ -48,10 +48,11 @@ def methods_table(rows: pd.DataFrame) -> Table:
 
 
 def condition(row: pd.Series) -> str:
-    """Noise, wrong matches and merged tracks in words."""
+    """Noise, wrong matches, merged tracks and distortion in words."""
     parts = [f"{row['noise']:g} px" if row["noise"] else "no noise"]
     parts += [f"{row['outliers']:.0%} wrong matches"] if row["outliers"] else []
     parts += [f"{row['merged']:.0%} merged tracks"] if row["merged"] else []
+    parts += [f"k1 {row['k1']:g}"] if abs(row["k1"]) > 0.0 else []
     return ", ".join([*parts, f"≥ {row['min_obs']:.0f} obs."])
 
 

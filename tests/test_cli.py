@@ -74,7 +74,11 @@ def test_mistyped_commands(arguments, word, capsys):
 
 def test_mistyped_flags(tmp_path, capsys):
     assert run("solve", str(tmp_path), "--outptu", "out") == 2
-    assert "--output" in capsys.readouterr().err
+    assert "'--outptu' is no option of `initfree solve`; did you mean '--output'?" in capsys.readouterr().err
+    assert run("solve", str(tmp_path), "-o", "out", "--lineer-solver", "power") == 2
+    err = capsys.readouterr().err
+    assert "--linear-solver" in err
+    assert "is no option" not in err  # tyro has told
 
 
 def test_completion_knows_commands_and_flags(capsys):
@@ -162,6 +166,7 @@ def test_doctor_names_what_is_there_and_how_to_get_the_rest(capsys, monkeypatch)
     out = capsys.readouterr().out
     for word in ("initfree", initfree.__version__, "numba", "threads", "BLAS", "kernels", "Blender", "Chromium"):
         assert word in out
+    assert "None" not in out
     monkeypatch.setitem(extras.MODULES, "bench", ("a_module_that_is_nowhere",))
     assert run("doctor") == 0
     assert "pip install 'initfree[bench]'" in capsys.readouterr().out.replace("\n", " ")

@@ -79,6 +79,17 @@ def test_silence_does_not_look_like_a_hang(monkeypatch):
     assert all("start 1 (spectral)  adjustment" in line for line in lines)
 
 
+def test_what_follows_the_adjustment_is_told(monkeypatch):
+    """Its last iteration, repeated for a minute, would look like a hang."""
+    clock = [0.0]
+    monkeypatch.setattr(solve_progress.time, "monotonic", lambda: clock[0])
+    stream = io.StringIO()
+    progress = SolveProgress(Shown(), Console(file=stream, width=200))
+    progress("spectral: adjustment", 4, Iteration(12.5, 1e-3, 0.1, 1.0, True, 0.1))
+    assert "adjustment   iteration    5" in progress._line(1.0)
+    assert progress._line(30.0) == "0:30  start 1 (spectral)  adjusted; wrong matches, intrinsics and the verdict follow"
+
+
 def test_compilation_is_told_and_not_a_stage():
     stream = io.StringIO()
     with SolveProgress(Shown(), Console(file=stream, width=200)) as progress, progress.compiling():

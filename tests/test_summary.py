@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from browsing import Visit, browser, needs_a_browser, overlaps
+from commanding import run as run_command
 from models import to_reconstruction
 from synthetic import ring
 
 import initfree
+from initfree.drawing.residual_figures import residual_figures
 from initfree.drawing.steps import Steps
 from initfree.drawing.summary import command
 from initfree.io.write import write_result
@@ -93,6 +95,29 @@ def test_the_command_repeats_the_run(written: Path, model: Path):
     assert command(run | {"input": "arrays"}).startswith("initfree.solve(problem, initfree.SolveConfig(init='normal'")
 
 
+def test_unknown_intrinsics_are_told_and_repeated(model: Path, tmp_path: Path):
+    """What was found replaces what was given in the result: the page and its command speak of both."""
+    out = tmp_path / "out"
+    assert run_command("solve", model, "-o", out, "--intrinsics", "unknown", "--origin", "image003.jpg", "--quiet") == 0
+    run = json.loads((out / "run.json").read_text())
+    assert run["intrinsics"]["given"] == "unknown"
+    assert command(run) == f"initfree solve {model} --output again --intrinsics unknown --origin image003.jpg"
+    told = next(line for line in (out / "summary.html").read_text().splitlines() if "Intrinsics: " in line)
+    assert "Intrinsics: unknown; intrinsics found: one camera" in told
+    assert run_command("solve", model, "-o", out, "--quiet") == 0
+    assert "Intrinsics: given as known, used as they are." in (out / "summary.html").read_text()
+
+
+def test_errors_are_counted_up_to_a_round_number_that_they_reach(result: initfree.Result):
+    figures = residual_figures(result.problem, result.reconstruction)
+    assert figures.edges[-1] in (1.0, 2.0)  # 0.4 px of noise
+    assert figures.count.sum() + figures.beyond == result.problem.tracks.observations
+    assert figures.beyond <= 0.01 * result.problem.tracks.observations
+    assert np.count_nonzero(figures.count) > len(figures.count) / 2
+    shown = [cell["size"] for row in figures.cells for cell in row if cell is not None]
+    assert figures.high == pytest.approx(max(shown), abs=1e-4)
+
+
 @needs_a_browser
 @pytest.mark.parametrize("width", [1400, 500])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -107,6 +132,7 @@ def test_reads_well(browser: Any, written: Path, width: int, scheme: str):
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == background
     for k in range(page.locator(".chart").count()):
         assert overlaps(page, page.locator(".chart").nth(k), "text") == []
+    assert page.evaluate("[15000, 0.0015, 2e-3, 150, 0.5].map(short)") == ["1.5e4", "1.5e-3", "2e-3", "150", "0.5"]
     text = page.inner_text("main")
     for word in ("Every check", "solved with", "Convergence", "Residuals", "Uncertainty", "initfree solve"):
         assert word in text

@@ -46,9 +46,8 @@ def solve(
     model = None if truth is None else as_model(truth)
     check_rotations(problem, config, model)
     with one_blas_thread():
-        if strategy == "auto":
-            return solve_auto(problem, config, truth=model, on_progress=on_progress)
-        return solve_single(problem, config, truth=model, on_progress=on_progress)
+        way = solve_auto if strategy == "auto" else solve_single
+        return replace(way(problem, config, truth=model, on_progress=on_progress), given=problem.observations.intrinsics)
 
 
 def solve_single(

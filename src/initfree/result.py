@@ -10,6 +10,7 @@ from initfree.certificate.closer import agreed_system
 from initfree.certificate.uncertainty import Uncertainty
 from initfree.config import SolveConfig
 from initfree.engine.levenberg_marquardt import Iteration
+from initfree.observations import Intrinsics
 from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
 from initfree.synchronisation import Offset, offsets
@@ -89,6 +90,8 @@ class Result:
     """the way of the start that won, see `moments`"""
     notes: tuple[str, ...] = ()
     """what else the user should know, a sentence each"""
+    given: Intrinsics | None = None
+    """what the input said of its intrinsics, where `problem` has those that were found in their place"""
 
     def __post_init__(self) -> None:
         # The stages number cameras and landmarks; here, where they leave the solver, they get the problem's labels.

@@ -38,6 +38,8 @@ _ABOUT = "Bundle adjustment that starts from nothing: from image observations al
 _INTERRUPTED = 128 + signal.SIGINT
 _SIMILAR = 0.5
 """of difflib: how much of a mistyped command must agree with one that exists"""
+_SIMILAR_FLAG = 0.7
+"""the same of flags, which are longer and all begin alike"""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -109,7 +111,12 @@ def _run(place: str, prog: str, arguments: list[str]) -> int:
 
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, _terminate)
-        return tyro.cli(function, prog=prog, args=arguments)
+        try:
+            return tyro.cli(function, prog=prog, args=arguments)
+        except SystemExit as ended:
+            for given, flag in _mistyped(function, arguments).items() if ended.code == 2 else ():
+                _fail(f"{given!r} is no option of `{prog}`; did you mean {flag!r}?")
+            raise
     except InputError as error:
         return _fail(str(error))
     except BrokenPipeError:
@@ -123,6 +130,21 @@ def _run(place: str, prog: str, arguments: list[str]) -> int:
         if told is None:
             raise
         return _fail(told)
+
+
+def _mistyped(function: Any, arguments: list[str]) -> dict[str, str]:
+    """Flags that resemble a required one that is missing: tyro names that as missing, and suggests only where none is."""
+    from difflib import get_close_matches
+    from inspect import signature
+
+    from initfree.commands.options import Output
+
+    given = {argument.partition("=")[0] for argument in arguments if argument.startswith("-")}
+    required = [f"--{name}" for name, p in signature(function).parameters.items() if p.annotation is Output]
+    if given.intersection(("-o", *required)):
+        return {}
+    close = {flag: get_close_matches(flag, required, n=1, cutoff=_SIMILAR_FLAG) for flag in sorted(given)}
+    return {flag: found[0] for flag, found in close.items() if found}
 
 
 def _load(place: str) -> Any:

@@ -110,7 +110,7 @@ def print_cameras(console: Console, cameras: tuple[CameraReport, ...]) -> None:
 def print_verdict(console: Console, result: Result, seconds: float) -> None:
     """The last line, and with --quiet the only one."""
     verdict = "accepted" if result.accepted else "not accepted"
-    console.print(f"{verdict}: {result.certificate.reason} ({seconds:.1f} s)", soft_wrap=True)
+    console.print(f"{verdict}: {result.certificate.reason} ({seconds:.1f} s in all)", soft_wrap=True)
 
 
 def print_starts(console: Console, result: Result) -> None:

@@ -44,7 +44,11 @@ def _blas() -> str:
     import scipy.linalg  # noqa: F401, loads SciPy's own
     from threadpoolctl import threadpool_info
 
-    found = [f"{p['internal_api']} {p['version']}, {p['num_threads']} threads" for p in threadpool_info()]
+    found = [
+        f"{p['internal_api']}{' ' + p['version'] if p['version'] else ''}, {p['num_threads']} threads"
+        for p in threadpool_info()
+        if p["user_api"] == "blas"
+    ]
     return "; ".join(sorted(set(found))) or "none that threadpoolctl knows: its threads cannot be limited"
 
 

@@ -1,9 +1,9 @@
 """`initfree solve`: a reconstruction from observations, written as a COLMAP model."""
 
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -14,7 +14,7 @@ from initfree.auto.search import most_starts
 from initfree.commands.display import print_metrics, print_result, print_verdict
 from initfree.commands.options import Output
 from initfree.commands.solve_progress import Shown, SolveProgress
-from initfree.commands.warmup import compile_for
+from initfree.commands.warmup import compile_all
 from initfree.config import SolveConfig, Strategy
 from initfree.drawing.summary import FILE as SUMMARY
 from initfree.engine.compilation import must_compile
@@ -25,10 +25,10 @@ from initfree.io.alignment import Alignment, align_written
 from initfree.io.colmap import find_model
 from initfree.io.export import check_images
 from initfree.io.load import image_names, load, load_model
+from initfree.io.run_json import plain
 from initfree.io.staged import staged_directory
 from initfree.io.write import write_into
 from initfree.observations import Intrinsics
-from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
 from initfree.result import Result
 
@@ -102,7 +102,7 @@ def solve(
     with staged_directory(output) as staging:
         several = strategy == "auto" and parts is None
         with SolveProgress(shown, most_starts=most_starts(problem) if several else None) as progress:
-            _compile(problem, progress)
+            _compile(progress)
             if parts is None:
                 result = solve_problem(problem, config, strategy, truth=model, on_progress=progress)
             else:
@@ -112,7 +112,9 @@ def solve(
         scores = None if metrics is None else {stage: m.to_dict() for stage, m in metrics.items()}
         named = None if truth is None else str(truth)
         took = time.perf_counter() - began - progress.compiled
-        notes = write_into(result, staging, images, summary=summary, truth=named, metrics=scores, seconds=took)
+        asked = {"intrinsics": intrinsics, "image_list": image_list, "images": images, "truth": truth, "parts": parts}
+        told = {"options": _options(asked | asdict(alignment)), "truth": named, "metrics": scores, "seconds": took}
+        notes = write_into(result, staging, images, summary=summary, **told)
         misplaced = _align(staging, alignment)
     if shown.json_lines:
         progress.finished(result, output, scores)
@@ -126,11 +128,17 @@ def solve(
     return 0 if result.accepted else NOT_ACCEPTED
 
 
-def _compile(problem: Problem, progress: SolveProgress) -> None:
+def _options(asked: dict[str, Any]) -> dict[str, Any]:
+    """What was asked for beside the configuration, as run.json keeps it and the summary's command repeats it."""
+    said = {name: value for name, value in asked.items() if value not in (None, ())}
+    return {name: str(value) if isinstance(value, Path) else plain(value) for name, value in said.items()}
+
+
+def _compile(progress: SolveProgress) -> None:
     """Once on a machine, and told: a first run looks hung otherwise."""
     if must_compile():
         with progress.compiling():
-            compile_for(problem.calibrated)
+            compile_all()
 
 
 def _align(staging: Path, alignment: Alignment) -> InputError | None:

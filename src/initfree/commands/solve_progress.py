@@ -26,6 +26,8 @@ _LINE_SECONDS = 15.0
 """between lines where the output is no terminal: a log stays short, and silence does not look like a hang"""
 _WATCH_SECONDS = 1.0
 """between looks at whether it is time for a line"""
+_AFTER_SECONDS = 3.0
+"""since the last call of the adjustment: what follows it calls nobody"""
 _EVENT_SECONDS = 1.0
 """between JSON events of one stage"""
 
@@ -61,7 +63,7 @@ class SolveProgress:
         self._silent = shown.quiet or shown.json_lines
         live = self._console.is_terminal and not self._silent
         self._live = Live(console=self._console, transient=True, auto_refresh=False) if live else None
-        self._began = self._told = time.monotonic()
+        self._began = self._told = self._called = time.monotonic()
         self._starts: list[str] = []
         self._now: tuple[str, str, int, Iteration | None] = ("", "reading", -1, None)
         self.compiled = 0.0
@@ -101,7 +103,7 @@ class SolveProgress:
         if self._shown.quiet:
             return
         with self._lock:
-            now = time.monotonic()
+            now = self._called = time.monotonic()
             start, _, what = stage.rpartition(": ")
             new = (start, what) != self._now[:2]
             self._now = (start, what, index, step)
@@ -156,6 +158,8 @@ class SolveProgress:
         start, what, index, step = self._now
         minutes, seconds = divmod(int(now - self._began), 60)
         number = f"start {self._starts.index(start) + 1}{self._most} ({start})  " if start else ""
+        if what == "adjustment" and now - self._called >= _AFTER_SECONDS:
+            return f"{minutes}:{seconds:02d}  {number}adjusted; wrong matches, intrinsics and the verdict follow"
         count = f"{index + 1:4d}" if index >= 0 else ""
         told = count if step is None else f"iteration {count}  cost {step.cost:.4g}  λ {step.damping:.0e}"
         return f"{minutes}:{seconds:02d}  {number}{what:<12} {told}".rstrip()

@@ -36,11 +36,14 @@ def warmup() -> int:
     return 0
 
 
-def compile_for(calibrated: bool) -> None:
-    """Compile what most solves need, on a small problem: a first solve's own stages then take what they will always take."""
+def compile_all() -> None:
+    """Compile what solves need, on a small problem: a first solve's own stages then take what they will always take.
+
+    With known intrinsics and without, whichever the solve at hand has: no later solve of the other kind compiles untold.
+    """
     image, landmark, xy = _ring()
-    cameras = _K if calibrated else None
-    solve(Problem.from_tracks(image, landmark, xy, cameras=cameras, sizes=_SIZE))
+    for cameras in (_K, None):
+        solve(Problem.from_tracks(image, landmark, xy, cameras=cameras, sizes=_SIZE))
 
 
 def _solves() -> Iterator[tuple[str, Problem, SolveConfig, Strategy]]:

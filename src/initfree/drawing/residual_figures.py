@@ -15,6 +15,7 @@ COLUMNS = 12
 _LEAST = 20
 """observations of a cell that are worth a colour"""
 _BINS = 24
+_NEARLY_ALL = 0.99
 
 
 @dataclass(frozen=True)
@@ -25,15 +26,19 @@ class ResidualFigures:
     median: Array
     """(cameras,) pixels"""
     count: Array
-    """(bins,) observations by error"""
+    """(bins,) observations by error, up to a round number that nearly all are below"""
     edges: Array
     """(bins + 1,) pixels"""
+    beyond: int
+    """observations whose error is larger"""
     cells: list[list[dict[str, Any] | None]]
     """rows and columns of the image plane, all images on top of each other"""
     aspect: float
     """height over width"""
     longest: float
     """pixels: length of the longest arrow"""
+    high: float
+    """pixels: mean error of the cell with the last colour of the scale; the first is 0"""
 
 
 def residual_figures(problem: Problem, reconstruction: Reconstruction) -> ResidualFigures:
@@ -58,12 +63,23 @@ def residual_figures(problem: Problem, reconstruction: Reconstruction) -> Residu
         place[seen] = found.keypoints[problem.keypoint[seen]] / size
         aspects.append(size[1] / size[0])
     aspect = float(np.median(aspects))
-    cells, longest = _cells(place[fits], r.vectors[fits], r.error[fits], max(3, round(COLUMNS * aspect)))
-    count, edges = np.histogram(r.error[r.depth > 0.0], bins=np.linspace(0.0, INLIER_PIXELS, _BINS + 1))
-    return ResidualFigures(problem.names, median, count.astype(np.float64), edges, cells, aspect, longest)
+    cells, longest, high = _cells(place[fits], r.vectors[fits], r.error[fits], max(3, round(COLUMNS * aspect)))
+    front = r.error[r.depth > 0.0]
+    count, edges = np.histogram(front, bins=np.linspace(0.0, _round_up(front), _BINS + 1))
+    beyond = int((front > edges[-1]).sum())
+    return ResidualFigures(problem.names, median, count.astype(np.float64), edges, beyond, cells, aspect, longest, high)
 
 
-def _cells(place: Array, vector: Array, error: Array, rows: int) -> tuple[list[list[dict[str, Any] | None]], float]:
+def _round_up(error: Array) -> float:
+    """1, 2 or 4 times a power of ten pixels, which nearly all errors are below; at most what is judged to fit."""
+    nearly_all = float(np.quantile(error, _NEARLY_ALL)) if len(error) else 0.0
+    if not 0.0 < nearly_all < INLIER_PIXELS:
+        return INLIER_PIXELS
+    unit = 10.0 ** np.floor(np.log10(nearly_all))
+    return min(next(unit * k for k in (1, 2, 4, 10) if unit * k >= nearly_all), INLIER_PIXELS)
+
+
+def _cells(place: Array, vector: Array, error: Array, rows: int) -> tuple[list[list[dict[str, Any] | None]], float, float]:
     column = np.clip((place[:, 0] * COLUMNS).astype(int), 0, COLUMNS - 1)
     row = np.clip((place[:, 1] * rows).astype(int), 0, rows - 1)
     cell = row * COLUMNS + column
@@ -73,7 +89,8 @@ def _cells(place: Array, vector: Array, error: Array, rows: int) -> tuple[list[l
         np.bincount(cell, weights=w, minlength=rows * COLUMNS) / safe for w in (vector[:, 0], vector[:, 1], error)
     )
     known = count >= _LEAST
-    colours = coloured(np.where(known, size, np.nan), 0.0, float(size[known].max()) if known.any() else 1.0)
+    high = float(size[known].max()) if known.any() else 1.0
+    colours = coloured(np.where(known, size, np.nan), 0.0, high)
     found = [
         None
         if not known[k]
@@ -87,4 +104,4 @@ def _cells(place: Array, vector: Array, error: Array, rows: int) -> tuple[list[l
         for k in range(rows * COLUMNS)
     ]
     longest = float(np.hypot(dx[known], dy[known]).max()) if known.any() else 1.0
-    return [found[k * COLUMNS : (k + 1) * COLUMNS] for k in range(rows)], max(longest, 1e-9)
+    return [found[k * COLUMNS : (k + 1) * COLUMNS] for k in range(rows)], max(longest, 1e-9), high

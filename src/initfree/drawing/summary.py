@@ -2,6 +2,7 @@
 
 import shlex
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from initfree.config import SolveConfig
 from initfree.drawing.page import environment, number, read
+from initfree.drawing.palette import coloured
 from initfree.drawing.residual_figures import ResidualFigures
 from initfree.drawing.scene import Scene
 
@@ -18,6 +20,8 @@ _MIN_OBS = 3
 _LEAST = 1e-3
 """of a card's figure: less is as good as nothing, in pixels, degrees and percent alike"""
 LANDMARKS, STEPS, STEP_LANDMARKS = 6000, 40, 500
+_SCALE = ["#{:02x}{:02x}{:02x}".format(*colour) for colour in coloured(np.linspace(0.0, 1.0, 24), 0.0, 1.0)]
+_GIVEN = {"known": "given as known", "refine": "given as a guess", "unknown": "unknown"}
 _STAGES = {
     "varpro": "stage 1: object-space error",
     "radial": "radial refinement: pixels²",
@@ -37,6 +41,7 @@ def summary_page(run: dict[str, Any], scene: Scene, figures: ResidualFigures) ->
         scene_data=scene.to_json(LANDMARKS, STEPS, STEP_LANDMARKS),
         cards=_cards(run),
         dropped=_dropped(run),
+        intrinsics=_intrinsics(run),
         charts=_charts(run, figures),
         uncertain=_uncertainty(run),
         plane={
@@ -45,6 +50,8 @@ def summary_page(run: dict[str, Any], scene: Scene, figures: ResidualFigures) ->
             "cells": figures.cells,
             "aspect": figures.aspect,
             "longest": figures.longest,
+            "high": figures.high,
+            "scale": _SCALE,
         },
         checks=_checks(run),
         command=command(run),
@@ -64,10 +71,12 @@ def command(run: dict[str, Any]) -> str:
         words += ["--strategy", run["strategy"]]
     if configuration["min_obs"] != _MIN_OBS:
         words += ["--min-obs", str(configuration["min_obs"])]
-    for name, value in chosen.items():
+    for name, value in (chosen | run.get("options", {})).items():
         flag = "--" + name.replace("_", "-")
         if isinstance(value, bool):
             words.append(flag if value else flag.replace("--", "--no-", 1))
+        elif isinstance(value, list):
+            words += [flag, *map(str, value)]
         else:
             words += [flag, str(value)]
     return shlex.join(words)
@@ -132,6 +141,16 @@ def _dropped(run: dict[str, Any]) -> list[tuple[str, str]]:
     return lines
 
 
+def _intrinsics(run: dict[str, Any]) -> str:
+    """What the input said of them, and what became of that; `solve` has told where they were changed or found."""
+    given = run["intrinsics"]["given"]
+    told = next((note for note in run["notes"] if note.startswith(("the given intrinsics", "intrinsics found"))), None)
+    if told is not None:
+        return f"{_GIVEN[given]}; {told}"
+    became = "used as they are" if given == "known" else "a focal length and a distortion of each image were found"
+    return f"{_GIVEN[given]}, {became}"
+
+
 def _charts(run: dict[str, Any], figures: ResidualFigures) -> dict[str, list[dict[str, Any]]]:
     costs = []
     for stage in run["stages"]:
@@ -145,13 +164,22 @@ def _charts(run: dict[str, Any], figures: ResidualFigures) -> dict[str, list[dic
     names, failing = list(figures.names), run["certificate"]["failing"]
     marked = [k for k, name in enumerate(names) if name in failing]
     median = {"kind": "bars", "title": "median error of each image, px", "unit": "px", "names": names, "marked": marked}
-    labels = [f"{low:.2f} to {high:.2f} px" for low, high in zip(figures.edges, figures.edges[1:], strict=False)]
-    spread = {"kind": "bars", "title": "observations by error, 0 to 4 px", "unit": "observations", "names": labels}
+    edges = figures.edges
+    labels = [f"{low:.3g} to {high:.3g} px" for low, high in pairwise(edges)]
+    beyond = f" ({figures.beyond:,} beyond)" if figures.beyond else ""
+    spread = {
+        "kind": "bars",
+        "title": "observations by error, px",
+        "x": f"0 to {edges[-1]:g} px{beyond}",
+        "unit": "observations",
+        "names": labels,
+        "ticks": [[k, f"{edges[k]:g}"] for k in range(0, len(edges), (len(edges) - 1) // 4)],
+    }
     return {
         "costs": costs,
         "residuals": [
             median | {"values": [_short(v) for v in figures.median]},
-            spread | {"values": [int(v) for v in figures.count], "x": "0 to 4 px"},
+            spread | {"values": [int(v) for v in figures.count]},
         ],
     }
 

@@ -45,7 +45,7 @@ def describe(result: "Result") -> dict[str, Any]:
             "anisotropy": upgraded.anisotropy,
         },
         "intrinsics": {
-            "given": problem.observations.intrinsics,
+            "given": result.given or problem.observations.intrinsics,
             "known": problem.calibrated,
             "focal_pixels": dict(zip(problem.names, result.focal_pixels.tolist(), strict=True)),
             "radial": dict(zip(problem.names, result.reconstruction.radial.tolist(), strict=True)),

@@ -8,7 +8,7 @@ function node(tag, attributes, text) {
   if (text !== undefined) made.textContent = text;
   return made;
 }
-const short = (v) => { const a = Math.abs(v); if (v === 0) return "0"; if (a >= 1e4 || a < 1e-2) return v.toExponential(0).replace("e+", "e"); return String(Number(v.toPrecision(2))); };
+const short = (v) => { const a = Math.abs(v); if (v === 0) return "0"; if (a >= 1e4 || a < 1e-2) return v.toExponential(1).replace(".0e", "e").replace("e+", "e"); return String(Number(v.toPrecision(2))); };
 function ticks(low, high, log, count = 4) {
   if (log) {
     const first = Math.floor(Math.log10(low)), last = Math.ceil(Math.log10(high)), every = Math.max(1, Math.ceil((last - first) / count));
@@ -23,7 +23,7 @@ function ticks(low, high, log, count = 4) {
 }
 const charts = {
   frame(element, { title = "", x = "", y = "", xs, ys, log = false, left = 46 }) {
-    const w = Math.max(element.clientWidth, 160), h = element.clientHeight || 200, top = title ? 24 : 8, bottom = x ? 34 : 18, right = 10;
+    const w = Math.max(element.clientWidth, 160), h = element.clientHeight || 200, top = title ? 30 : 8, bottom = x ? 34 : 18, right = 10;
     const svg = node("svg", { viewBox: `0 0 ${w} ${h}`, width: w, height: h, role: "img", "aria-label": title || y });
     const to = { x: (v) => left + ((v - xs[0]) / (xs[1] - xs[0] || 1)) * (w - left - right) };
     const height = h - top - bottom, scale = (v) => (log ? Math.log10(Math.max(v, FLOOR)) : v), [low, high] = ys.map(scale);
@@ -52,10 +52,11 @@ const charts = {
     }
     return made;
   },
-  // One bar a value, in the order given; `marked` stand out.
+  // One bar a value, in the order given; `marked` stand out; `ticks` are [number of bars before it, text].
   bars(element, spec) {
     const n = spec.values.length, finite = spec.values.filter(Number.isFinite), high = Math.max(...finite, spec.least ?? 0) * 1.08 || 1;
-    const made = charts.frame(element, { ...spec, xs: [0, n], ys: [0, high] }), { svg, to } = made, wide = Math.max((to.x(1) - to.x(0)) * 0.82, 0.8);
+    const made = charts.frame(element, { ...spec, xs: [0, n], ys: [0, high] }), { svg, to, h, bottom } = made, wide = Math.max((to.x(1) - to.x(0)) * 0.82, 0.8);
+    for (const [at, text] of spec.ticks ?? []) svg.append(node("text", { x: to.x(at), y: h - bottom + 14, "text-anchor": at < n ? "middle" : "end" }, text));
     spec.values.forEach((v, k) => {
       if (!Number.isFinite(v)) return;
       const bar = node("rect", { x: to.x(k + 0.5) - wide / 2, width: wide, y: to.y(v), height: Math.max(to.y(0) - to.y(v), 0.5), class: spec.marked?.includes(k) ? "bar marked" : "bar" });
@@ -66,7 +67,7 @@ const charts = {
   },
   // Cells of the image plane by the size of their residuals, with the mean residual of each as an arrow.
   plane(element, spec) {
-    const w = Math.max(element.clientWidth, 160), rows = spec.cells.length, cols = spec.cells[0].length, wide = w - 4, h = wide * spec.aspect, top = 22, svg = node("svg", { viewBox: `0 0 ${w} ${h + top + 2}`, width: w, height: h + top + 2, role: "img", "aria-label": spec.title });
+    const w = Math.max(element.clientWidth, 160), rows = spec.cells.length, cols = spec.cells[0].length, wide = w - 4, h = wide * spec.aspect, top = 22, all = h + top + 24, svg = node("svg", { viewBox: `0 0 ${w} ${all}`, width: w, height: all, role: "img", "aria-label": spec.title });
     svg.append(node("text", { x: 2, y: 14, class: "title" }, spec.title));
     const cw = wide / cols, ch = h / rows;
     spec.cells.forEach((line, r) => line.forEach((cell, c) => {
@@ -80,6 +81,9 @@ const charts = {
         svg.append(node("circle", { cx: mx, cy: my, r: 1.6, fill: "#fff" }));
       }
     }));
+    const bar = 110, from = 24, y = h + top + 8, stops = spec.scale.length;
+    spec.scale.forEach((colour, k) => svg.append(node("rect", { x: from + (k * bar) / stops, y, width: bar / stops + 0.5, height: 10, fill: colour })));
+    svg.append(node("text", { x: 2, y: y + 9 }, "0"), node("text", { x: from + bar + 6, y: y + 9 }, `${short(spec.high)} px`));
     element.style.height = "auto";
     element.replaceChildren(svg);
   },

@@ -43,8 +43,8 @@ def print_result(console: Console, result: Result, seconds: float, *, verbose: b
     _print_stages(console, result, verbose)
     evidence = result.certificate.evidence
     console.print(
-        f"result: median error {evidence.median_pixels:.3g} px; {evidence.inlier_share:.1%} of the observations fit (within "
-        f"{evidence.inlier_pixels:.2g} px, in front of their camera)",
+        f"result: median error {evidence.median_pixels:.3g} px; {evidence.inlier_share:.1%} of the {t.observations} "
+        f"observations fit (within {evidence.inlier_pixels:.2g} px, in front of their camera)",
         soft_wrap=True,
     )
     u = result.uncertainty
@@ -87,10 +87,11 @@ def _print_stages(console: Console, result: Result, verbose: bool) -> None:
 
 def print_cameras(console: Console, cameras: tuple[CameraReport, ...]) -> None:
     """A line for each camera of an array; of many images, those with the largest share of wrong detections."""
-    shown = cameras
+    shown, which = cameras, "each camera"
     if len(cameras) > ALL_SHOWN:
-        console.print(f"worst {FEW} of {len(cameras)} images:")
+        which = f"worst {FEW} of {len(cameras)} images"
         shown = sorted(cameras, key=lambda one: (-one.wrong_share, -np.nan_to_num(one.mean_pixels, nan=np.inf)))[:FEW]
+    console.print(f"{which}, judged by all detections, also those left out:", soft_wrap=True)
     table = Table(box=None, pad_edge=False)
     table.add_column("camera", overflow="fold")
     found = any(one.focal_share is not None for one in shown)

@@ -128,7 +128,7 @@ def _dropped(run: dict[str, Any]) -> list[tuple[str, str]]:
         (
             model["outlier_observations_left_out"],
             "observations",
-            "more than 4 px off: solved with, not written to the model",
+            "more than 4 px off: not written to the model",
         ),
         (model["points_left_out"], "landmarks", "too few fitting observations or too small an angle to be written"),
     ]

@@ -13,8 +13,9 @@ MAX_PAIRS = 15
 """Pairs of rays tried for a landmark: all of them up to six observations."""
 _REFINED = 3
 """Best starts that are refined."""
-_STEPS = 6
-_LAST_STEPS = 20
+_STEPS, _LAST_STEPS = np.int64(6), np.int64(20)
+_ZERO, _ONE = np.int64(0), np.int64(1)
+"""NumPy's numbers and not Python's, which Numba takes for literals: it would compile a callee once for each value"""
 _TOLERANCE = 1e-10
 _PARALLEL = 1e-14
 """Damping of the point closest to rays, so that parallel ones have a far point and not a division by zero."""
@@ -167,7 +168,7 @@ def _gauss_newton(start, stop, cam, cameras, image, weight, scale, steps, cost, 
         u0, u1, u2 = whitened(M, h[0], h[1], h[2])
         d0, d1, d2 = unwhitened(M, u0, u1, u2)
         Y[0, 0], Y[0, 1], Y[0, 2] = X[n, 0] - d0, X[n, 1] - d1, X[n, 2] - d2
-        trial, _ = _cost(start, stop, cam, cameras, image, weight, scale, Y, 0)
+        trial, _ = _cost(start, stop, cam, cameras, image, weight, scale, Y, _ZERO)
         if trial < cost:
             gained = cost - trial
             for e in range(3):
@@ -194,7 +195,7 @@ def _triangulate(begin, end, ptr, cam, cameras, image, weight, scale, rays, cent
     closely = 0.5 * scale * scale * np.log1p((_CLOSE / scale) ** 2) if scale <= _NARROW else -1.0
     for j in range(begin, end):
         start, stop = ptr[j], ptr[j + 1]
-        count = 0
+        count = _ZERO
         for a in range(start, stop):
             count += weight[a] > 0.0
         if count < 2:
@@ -202,18 +203,18 @@ def _triangulate(begin, end, ptr, cam, cameras, image, weight, scale, rays, cent
             continue
         for e in range(3):
             starts[0, e] = xyz[j, e]
-        best = 0
+        best = _ZERO
         lowest = np.inf
         fits = False
         if np.isfinite(starts[0, 0] + starts[0, 1] + starts[0, 2]):
-            cost, _ = _cost(start, stop, cam, cameras, image, weight, scale, starts, 0)
-            lowest = _gauss_newton(start, stop, cam, cameras, image, weight, scale, _STEPS, cost, scratch, starts, 0)
+            cost, _ = _cost(start, stop, cam, cameras, image, weight, scale, starts, _ZERO)
+            lowest = _gauss_newton(start, stop, cam, cameras, image, weight, scale, _STEPS, cost, scratch, starts, _ZERO)
             if image[2] and lowest <= closely * count:
-                _, behind = _cost(start, stop, cam, cameras, image, weight, scale, starts, 0)
+                _, behind = _cost(start, stop, cam, cameras, image, weight, scale, starts, _ZERO)
                 fits = behind == 0
         found = 1
         if not fits:
-            _closest(rays, centres, cam, start, stop - 1, 1, weight, V, M, h, starts, 1)
+            _closest(rays, centres, cam, start, stop - 1, _ONE, weight, V, M, h, starts, _ONE)
             _far_points(start, stop, cam, rays, centres, weight, h, starts)
             found = 4 + _pairs(start, stop, cam, rays, centres, weight, count, V, M, h, starts)
         for n in range(1, found):
@@ -221,7 +222,7 @@ def _triangulate(begin, end, ptr, cam, cameras, image, weight, scale, rays, cent
             if not np.isfinite(starts[n, 0] + starts[n, 1] + starts[n, 2]):
                 costs[n] = np.inf
         for _ in range(min(_REFINED, found - 1)):
-            n = 1
+            n = _ONE
             for other in range(2, found):
                 n = other if costs[other] < costs[n] else n
             if costs[n] == np.inf:

@@ -32,7 +32,7 @@ def reconstruct(job: Job, place: Place) -> tuple[Reconstruction, float, str]:
         with tempfile.TemporaryDirectory(prefix="initfree-") as scratch:
             database = Path(scratch, "database.db")
             write_database(made, database, FEWEST)
-            mapping = _incremental if job.method == "colmap-incremental" else _global
+            mapping = _incremental if job.method == "colmap-incremental" else global_mapping
             models = mapping(database, Path(scratch), job.data.seed)
     finally:
         pycolmap.logging.minloglevel = level
@@ -86,12 +86,13 @@ def _incremental(database: Path, output: Path, seed: int) -> dict[int, pycolmap.
     return dict(pycolmap.incremental_mapping(database, output, output, options))
 
 
-def _global(database: Path, output: Path, seed: int) -> dict[int, pycolmap.Reconstruction]:
+def global_mapping(database: Path, output: Path, seed: int, threads: int = 1) -> dict[int, pycolmap.Reconstruction]:
+    """COLMAP's global mapper (GLOMAP); -1 thread are all cores."""
     options = pycolmap.GlobalPipelineOptions()
-    options.num_threads, options.random_seed = 1, seed
+    options.num_threads, options.random_seed = threads, seed
     options.min_num_matches = FEWEST
     mapper = options.mapper
-    mapper.num_threads, mapper.random_seed = 1, seed
+    mapper.num_threads, mapper.random_seed = threads, seed
     for part in (mapper.rotation_averaging, mapper.global_positioning, mapper.retriangulation):
         part.random_seed = seed
     bundle = mapper.bundle_adjustment

@@ -1,13 +1,16 @@
 """COLMAP's database.db: keypoints and verified matches of the same observations, for COLMAP's own mappers."""
 
 import tempfile
+from collections.abc import Sequence, Sized
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pycolmap
+from numpy.typing import NDArray
 from scipy.sparse import triu
 
-from initfree.generator.dataset import Dataset
+from initfree.generator.projections import Projections
 
 EXHAUSTIVE = 200
 """Up to this many images every pair that shares a landmark is matched; beyond, only the strongest."""
@@ -15,7 +18,25 @@ PARTNERS = 8
 """Beyond EXHAUSTIVE images, each image is matched with the images that share most landmarks with it."""
 
 
-def write_database(dataset: Dataset, path: Path, min_inliers: int = 15) -> None:
+class Matched(Protocol):
+    """What a database holds of a `Dataset`, or of tracks that come from elsewhere."""
+
+    @property
+    def names(self) -> Sequence[str]: ...
+    @property
+    def cameras(self) -> Sequence[pycolmap.Camera]: ...
+    @property
+    def camera_of_image(self) -> NDArray[np.int64]:
+        """Index into `cameras` for every image."""
+        ...
+
+    @property
+    def landmarks(self) -> Sized: ...
+    @property
+    def noisy(self) -> Projections: ...
+
+
+def write_database(dataset: Matched, path: Path, min_inliers: int = 15) -> None:
     """Keypoints are the noisy observations; two keypoints match where they claim the same landmark.
 
     The matches are verified by COLMAP, from the keypoints and known intrinsics alone: what a mapper is given
@@ -46,7 +67,7 @@ def write_database(dataset: Dataset, path: Path, min_inliers: int = 15) -> None:
                 database.write_two_view_geometry(*pycolmap.pair_id_to_image_pair(pair), found[pair])
 
 
-def _write_images(dataset: Dataset, database: pycolmap.Database) -> None:
+def _write_images(dataset: Matched, database: pycolmap.Database) -> None:
     """Cameras, each its own rig, and images, each its own frame, with their keypoints."""
     for camera in dataset.cameras:
         database.write_camera(camera, use_camera_id=True)
@@ -68,14 +89,14 @@ def _write_images(dataset: Dataset, database: pycolmap.Database) -> None:
         database.write_keypoints(i + 1, observations.pixel[rows[i]].astype(np.float32))
 
 
-def _write_matches(dataset: Dataset, database: pycolmap.Database) -> None:
+def _write_matches(dataset: Matched, database: pycolmap.Database) -> None:
     tracks = [dataset.noisy.landmark[rows] for rows in _rows_of_images(dataset)]
     for first, second in pairs(dataset):
         _, left, right = np.intersect1d(tracks[first], tracks[second], assume_unique=True, return_indices=True)
         database.write_matches(first + 1, second + 1, np.stack([left, right], axis=1).astype(np.uint32))
 
 
-def pairs(dataset: Dataset) -> list[tuple[int, int]]:
+def pairs(dataset: Matched) -> list[tuple[int, int]]:
     """The image pairs that are matched, first < second, in order."""
     images = len(dataset.names)
     shared = dataset.noisy.covisibility(images, len(dataset.landmarks))
@@ -91,6 +112,6 @@ def pairs(dataset: Dataset) -> list[tuple[int, int]]:
     return sorted(chosen)
 
 
-def _rows_of_images(dataset: Dataset) -> list[np.ndarray]:
+def _rows_of_images(dataset: Matched) -> list[np.ndarray]:
     order = np.argsort(dataset.noisy.image, kind="stable")
     return np.split(order, np.cumsum(dataset.noisy.per_image(len(dataset.names)))[:-1])

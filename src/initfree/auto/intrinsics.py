@@ -41,7 +41,7 @@ ATTRIBUTED = 1.1
 """times what other principal points and distortion lower the cost by: what a focal length that is off must"""
 ALIKE = Deviations(focal=0.01, principal_point=0.03, distortion=0.03, aspect=1e-4)
 """how much cameras of one make differ"""
-QUICK = LMConfig(max_iterations=15, tolerance=1e-4)
+QUICK = LMConfig(max_iterations=15, tolerance=1e-4, told=False)
 """for fits that only decide"""
 _SAME = 0.995
 """share of consensus observations that stay: more, and an adjustment on the others changes nothing"""

@@ -24,7 +24,7 @@ from initfree.euclidean.residuals import INLIER_PIXELS, robust_cost
 from initfree.problem import Problem, restricted
 from initfree.recalibration import found_camera, keypoints_of
 from initfree.reconstruction import Reconstruction
-from initfree.thinning import thinned
+from initfree.thinning import LEAST, thinned
 from initfree.tracks import Index, Tracks
 
 STEPS = ("principal point", "tangential", "k3")
@@ -45,8 +45,9 @@ makes, less than once on those of one)"""
 KEPT = 6.0
 """squared deviations for each k1 or k2 by which the cost must rise without them for them to stay"""
 ENOUGH = 40_000
-"""observations, about, that it takes: of those held out then, what lowers the error by the least share lowers it by more
-than the deviations too. Half of that told fountain-p11's k2 no more, a fifth not even its principal point"""
+"""observations, about, that it takes to tell what lenses are like: of those held out then, what lowers the error by the
+least share lowers it by more than the deviations too. Half of that told fountain-p11's k2 no more, a fifth not even its
+principal point"""
 MIN_HELD_OUT = 30
 """observations: fewer decide nothing, and the camera stays as simple as it was found"""
 
@@ -90,7 +91,7 @@ def simplest_cameras(problem: Problem, reconstruction: Reconstruction) -> Recali
     """
     if problem.calibrated:
         return None
-    part, left = _enough(problem)
+    part, left = _enough(problem, ENOUGH)
     stage, shared, focal_lengths = _decided(part, reconstruction.subset(slice(None), left))
     sight = Sight(problem.tracks, keypoints_of(problem), (), SQUARE)
     own = _view(problem, reconstruction, problem.camera_ids)
@@ -102,9 +103,9 @@ def simplest_cameras(problem: Problem, reconstruction: Reconstruction) -> Recali
     return None if found is None else replace(found, focal_lengths=focal_lengths)
 
 
-def _enough(problem: Problem) -> tuple[Problem, Index]:
-    """The problem with as many landmarks as it takes to tell what its lenses are like, and which these are."""
-    keep = thinned(problem, 0, ENOUGH)
+def _enough(problem: Problem, observations: float) -> tuple[Problem, Index]:
+    """The problem with as many landmarks as about so many observations need, and which these are."""
+    keep = thinned(problem, 0, observations)
     part = None if keep is None else restricted(problem, keep)
     return (problem, np.arange(problem.tracks.landmarks)) if part is None else part
 
@@ -167,17 +168,19 @@ class _Trials:
 def _together(problem: Problem, reconstruction: Reconstruction, groups: Index) -> Reconstruction | None:
     """The reconstruction with one camera for the images of a group; None where that is no explanation.
 
-    Nor is it tried to the end: where the cost is far too high after a few steps, it stays too high.
+    Nor is it tried to the end, or on all landmarks: where the cost is far too high after a few steps, it stays too high.
     """
-    limit = HOPELESS * robust_cost(problem, reconstruction)
     free = FreeIntrinsics.unless(False)
     rough = AdjustConfig(free=free, scales=(10.0,), max_iterations=ROUGH_STEPS, tolerance=1e-4)
     fine = AdjustConfig(free=free, scales=(INLIER_PIXELS,), tolerance=1e-6)
-    for limits, factor in ((rough, STILL_HOPELESS), (fine, 1.0)):
-        reconstruction, _ = adjust(problem.tracks, problem.m, problem.unit, reconstruction, limits, groups=groups)
-        if robust_cost(problem, reconstruction) >= factor * limit:
-            return None
-    return reconstruction
+    part, left = _enough(problem, LEAST)
+    some = reconstruction.subset(slice(None), left)
+    tried, _ = adjust(part.tracks, part.m, part.unit, some, rough, groups=groups)
+    if robust_cost(part, tried) >= STILL_HOPELESS * HOPELESS * robust_cost(part, some):
+        return None
+    begun = replace(reconstruction, R=tried.R, t=tried.t, focal=tried.focal, radial=tried.radial)
+    found, _ = adjust(problem.tracks, problem.m, problem.unit, begun, fine, groups=groups)
+    return None if robust_cost(problem, found) >= HOPELESS * robust_cost(problem, reconstruction) else found
 
 
 def _view(problem: Problem, reconstruction: Reconstruction, camera_ids: Index) -> View:

@@ -33,6 +33,8 @@ PART_TOLERANCE = 1e-5
 SAME_COST, SAME_DEGREES, SAME_CAMERAS = 1e-3, 5.0, 99.5
 """relative difference of costs, and AUC@5 of one's cameras against the other's, with which two starts led to one
 reconstruction: a fortieth of a degree in the mean"""
+HOPELESS = 3.0
+"""times the cost of an earlier start that only wants a witness: one that ends so high is none, and is not repaired"""
 
 
 @dataclass(frozen=True)
@@ -141,8 +143,10 @@ def run_start(
     reconstruction, state = _adjusted(problem, part, left, state)
     repairing = time.perf_counter()
     limits = repair_limits(problem, start.config.max_iterations, start.config.adjust_tolerance)
-    reconstruction, rounds = repair(problem, reconstruction, limits, start.config.seed)
-    cost = robust_cost(problem, reconstruction)
+    cost, rounds = robust_cost(problem, reconstruction), 0
+    if not any(attempt.certificate.doubtful and cost > HOPELESS * attempt.cost for attempt in earlier):
+        reconstruction, rounds = repair(problem, reconstruction, limits, start.config.seed)
+        cost = robust_cost(problem, reconstruction)
     if rounds:
         report = StageReport("repair", time.perf_counter() - repairing, iterations=rounds, cost=cost)
         state = state.with_report(report)

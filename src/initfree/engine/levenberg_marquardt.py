@@ -42,7 +42,7 @@ class Convergence:
     """converged: no more gain, and the gradient is small; plateau: no more gain, but the gradient is not small; limit:
     out of steps; zero cost"""
     gradient: float = np.nan
-    """`gradient_cosine` at the end; NaN at zero cost, where it says nothing"""
+    """`gradient_cosine` at the end; NaN at zero cost, where it says nothing, and where nobody asked"""
 
     @property
     def cost(self) -> float:
@@ -66,6 +66,8 @@ class LMConfig:
     damping: float = 1e-4
     floor: float = 0.0
     """cost: the tolerance is a share of what lies above it"""
+    told: bool = True
+    """whether a plateau is told from convergence at the end, which takes a linear system more"""
 
 
 class Trial(Protocol):
@@ -170,6 +172,8 @@ def minimise(
         if (accepted and decrease <= config.tolerance * (before - config.floor)) or damping > _DAMPING_CEILING:
             result.reason = "plateau"
             break
+    if not config.told:
+        return result
     result.gradient = stage.gradient_cosine()
     if result.reason == "plateau" and result.gradient <= STATIONARY:
         result.reason = "converged"
@@ -178,7 +182,7 @@ def minimise(
 
 def coarse(config: LMConfig) -> LMConfig:
     """For the scales on the way: a narrower one follows."""
-    return LMConfig(min(config.max_iterations, 30), max(config.tolerance, 1e-4))
+    return LMConfig(min(config.max_iterations, 30), max(config.tolerance, 1e-3), told=False)
 
 
 def joined(parts: Sequence[Convergence]) -> Convergence:

@@ -1,6 +1,7 @@
 """`initfree view`: what it reads and refuses, its page and picture, and the server in a browser."""
 
 import io
+import time
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,7 @@ def test_pictures(solved: Path, truth: Path, tmp_path: Path):
     end = np.asarray(Image.open(tmp_path / "a.png"))
     assert end.shape == (800, 1200, 3)
     assert (np.abs(end.astype(int) - (0x1A, 0x9E, 0x8F)).max(axis=2) < 40).sum() > 500, "cameras"
+    assert len(np.unique(end[770:, :400].reshape(-1, 3), axis=0)) > 60, "the scale of the colours"
     scene = read_scene(solved)
     start = np.asarray(picture(scene, Look(width=300, height=200, step=0, dark=True)))
     assert tuple(start[0, 0]) == (18, 22, 28)
@@ -91,6 +93,10 @@ def test_pictures(solved: Path, truth: Path, tmp_path: Path):
         (["{solved}", "--export", "x.png", "--step", "999"], "steps, 0 to"),
         (["{truth}", "--export", "x.png", "--step", "0"], "no trace.npz"),
         (["{solved}", "--export", "x.png", "--images", "nowhere"], "no directory"),
+        (
+            ["{solved}", "--export", "x.png", "--colour", "source"],
+            "no source colour of its landmarks",
+        ),
         (["nowhere", "--export", "x.png"], "nowhere is no directory"),
         (["{empty}", "--export", "x.png"], "holds no COLMAP model"),
     ],
@@ -132,7 +138,7 @@ def test_the_page(browser: Any, solved: Path, truth: Path, images: Path, tmp_pat
 
 
 @needs_a_browser
-def test_the_server(browser: Any, solved: Path, truth: Path):
+def test_the_server(browser: Any, solved: Path, truth: Path, capsys: pytest.CaptureFixture[str]):
     pytest.importorskip("viser", reason="viser is not installed: the view is not looked at")
     from initfree.viewer.server import Viewer
 
@@ -157,5 +163,17 @@ def test_the_server(browser: Any, solved: Path, truth: Path):
         viewer._show()
         assert np.allclose([frustum.position for frustum in viewer.frusta], scene.model.centres, atol=1e-4)
         visit.page.close()
+        reach = {}
+        for width in (1400, 500):
+            narrow = Visit(browser, viewer.address, width)
+            narrow.page.get_by_text("the observations agree").wait_for()
+            narrow.page.wait_for_timeout(2500)
+            camera = next(iter(viewer.server.get_clients().values())).camera
+            reach[width] = np.linalg.norm(camera.position - camera.look_at)
+            narrow.page.close()
+            while viewer.server.get_clients():
+                time.sleep(0.05)
+        assert reach[500] > 1.3 * reach[1400], "the whole scene in a narrow window"
     finally:
         viewer.stop()
+    assert capsys.readouterr().out == ""

@@ -6,12 +6,13 @@ from typing import Annotated, Literal
 import tyro
 
 from initfree.drawing.raster import Look
+from initfree.drawing.scene import SOURCE
 from initfree.viewer.export import export as write_export
 from initfree.viewer.reading import MOST, read_scene
 from initfree.viewer.thumbnails import thumbnails
 
 Colour = Literal["source", "residual", "track-length", "uncertainty"]
-_NAMES = {"source": "source colour", "track-length": "track length"}
+_NAMES = {"source": SOURCE, "track-length": "track length"}
 
 
 def view(
@@ -49,7 +50,7 @@ def view(
     if export:
         for path in export:
             name = None if colour is None else _NAMES.get(colour, colour)
-            write_export(scene, path, pictures, Look(dark=dark, colouring=name, step=step))
+            write_export(scene, path, pictures, Look(dark=dark, colouring=name, step=step, legend=True))
             print(f"written: {path}")
         return 0
     from initfree.viewer.server import Viewer

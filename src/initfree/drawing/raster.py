@@ -4,15 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFont
 
-from initfree.drawing.palette import FAILED, GOOD, GREY, JOINT, NEUTRAL, rgb
-from initfree.drawing.scene import Scene
+from initfree.drawing.palette import FAILED, GOOD, GREY, JOINT, NEUTRAL, coloured, rgb
+from initfree.drawing.scene import Colouring, Scene
 from initfree.tracks import Array
 
 _FINE = 2
 """drawn so many times as large and scaled down: smooth edges"""
 _BACKGROUND = {False: (255, 255, 255), True: (18, 22, 28)}
+_INK = {False: (102, 112, 133), True: (152, 162, 179)}
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,15 @@ class Look:
     """of the solve; None: the result"""
     sharing: bool = False
     """lines between images that share most"""
+    legend: bool = False
+    """what the colours of the landmarks mean, in a corner"""
 
 
 def picture(scene: Scene, look: Look | None = None) -> Image.Image:
     """Landmarks, cameras as pyramids, the second model in grey, the weakest joint where the model is not accepted."""
     look = Look() if look is None else look
     view = _View(scene, look)
-    model, colours = scene.model, _colours(scene, look.colouring)
+    model, colours = scene.model, _colouring(scene, look.colouring).rgb
     centres, R, xyz = model.centres, model.R, model.xyz
     if look.step is not None and scene.steps is not None:
         steps = scene.steps
@@ -68,12 +71,29 @@ def picture(scene: Scene, look: Look | None = None) -> Image.Image:
     for k in range(len(centres)):
         colour = FAILED if k in failing else JOINT if k in joint else GOOD
         view.frustum(draw, centres[k], R[k], shape[k], size, colour)
-    return image.resize((look.width, look.height), Image.Resampling.LANCZOS)
+    image = image.resize((look.width, look.height), Image.Resampling.LANCZOS)
+    if look.legend:
+        _legend(image, _colouring(scene, look.colouring), look.dark)
+    return image
 
 
-def _colours(scene: Scene, name: str | None) -> NDArray[np.uint8]:
+def _colouring(scene: Scene, name: str | None) -> Colouring:
     named = {one.name: one for one in scene.colourings}
-    return (named[name] if name in named else scene.colourings[0]).rgb
+    return named[name] if name in named else scene.colourings[0]
+
+
+def _legend(image: Image.Image, colouring: Colouring, dark: bool) -> None:
+    """The scale with its ends, at the lower left; colours of the images need none."""
+    if not colouring.low:
+        return
+    draw, font, ink = ImageDraw.Draw(image), ImageFont.load_default(15), _INK[dark]
+    x, y, long, high = 16, image.height - 26, 120, 12
+    first = f"{colouring.name}: {colouring.low}"
+    draw.text((x, y + high / 2), first, fill=ink, font=font, anchor="lm")
+    x += int(draw.textlength(first, font=font)) + 10
+    for k, colour in enumerate(coloured(np.arange(long, dtype=np.float64), 0.0, long - 1.0).tolist()):
+        draw.line([(x + k, y), (x + k, y + high)], fill=tuple(colour))
+    draw.text((x + long + 10, y + high / 2), colouring.high, fill=ink, font=font, anchor="lm")
 
 
 class _View:

@@ -23,6 +23,9 @@ _JOINT_EDGES = 80
 _BOX = 3.0
 
 
+SOURCE = "source colour"
+
+
 @dataclass(frozen=True)
 class Colouring:
     """A colour for every landmark, and what it means."""
@@ -285,7 +288,7 @@ def _colourings(
         _scaled("uncertainty", uncertainty, "% of the extent"),
     ]
     if (source != np.array(GREY, dtype=np.uint8)).any():
-        found.insert(0, Colouring("source colour", source))
+        found.insert(0, Colouring(SOURCE, source))
     return tuple(found)
 
 

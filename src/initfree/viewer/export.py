@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from initfree.drawing.page import environment, read
 from initfree.drawing.raster import Look, picture
-from initfree.drawing.scene import Scene
+from initfree.drawing.scene import SOURCE, Scene
 from initfree.errors import InputError
 from initfree.viewer.thumbnails import as_url
 
@@ -25,6 +25,10 @@ def export(scene: Scene, path: Path, images: Sequence[NDArray[np.uint8] | None],
     if look.step is not None and (scene.steps is None or not 0 <= look.step < len(scene.steps)):
         told = "no trace.npz" if scene.steps is None else f"{len(scene.steps)} steps, 0 to {len(scene.steps) - 1}"
         raise InputError(f"step is {look.step}, but the folder has {told}")
+    named = [one.name for one in scene.colourings]
+    if look.colouring not in (None, *named):
+        hint = " (`initfree solve --images` takes them from the images)" if look.colouring == SOURCE else ""
+        raise InputError(f"the model has no {look.colouring} of its landmarks{hint}; expected one of {', '.join(named)}")
     if kind == ".png":
         picture(scene, look).save(path)
         return

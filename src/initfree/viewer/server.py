@@ -1,8 +1,10 @@
 """The scene in the browser, served from this machine by viser."""
 
+import io
 import math
 import time
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from threading import Event, Lock, Thread
 from typing import Any
 
@@ -17,12 +19,17 @@ from initfree.tracks import Array
 
 _PAUSE = 0.08
 """seconds between the steps of a play"""
+_WIDE = 0.9
+"""width over height of a window from which on the whole scene is seen"""
 _FAR = 1e3
 """where a landmark goes that is nowhere, in extents: out of sight"""
 
 
 class Viewer:
-    """A server with a scene and its controls; `stop` ends it."""
+    """A server with a scene and its controls; `stop` ends it.
+
+    viser prints when it begins and ends even where it is not verbose; the command has its own line.
+    """
 
     def __init__(
         self,
@@ -34,7 +41,8 @@ class Viewer:
         dark: bool = False,
     ) -> None:
         self.scene = scene
-        self.server = viser.ViserServer(host=host, port=port, label="initfree", verbose=False)
+        with redirect_stdout(io.StringIO()):
+            self.server = viser.ViserServer(host=host, port=port, label="initfree", verbose=False)
         self._lock, self._stop = Lock(), Event()
         self._thread: Thread | None = None
         self.server.gui.configure_theme(dark_mode=dark, show_logo=False, show_share_button=False)
@@ -50,17 +58,28 @@ class Viewer:
 
     def stop(self) -> None:
         self._stop.set()
-        self.server.stop()
+        with redirect_stdout(io.StringIO()):
+            self.server.stop()
 
     def _look(self) -> None:
         core = self.scene.core
         centre = np.median(core, axis=0)
         reach = float(np.linalg.norm(core - centre, axis=1).max())
         up = np.array(self.scene.up)
+        back = 1.7 * reach * np.array([0.75, 0.0, -0.75]) + 0.9 * reach * up
+
         camera = self.server.initial_camera
-        camera.look_at = centre
-        camera.position = centre + 1.7 * reach * np.array([0.75, 0.0, -0.75]) + 0.9 * reach * up
-        camera.up = self.scene.up
+        camera.look_at, camera.position, camera.up = centre, centre + back, self.scene.up
+
+        def step_back(client: viser.ClientHandle) -> None:
+            """In a window that is higher than wide the scene would stand out on both sides."""
+            aspect = client.camera.aspect
+            if aspect < _WIDE:
+                client.camera.up_direction = self.scene.up
+                client.camera.position = centre + (_WIDE / aspect) * back
+                client.camera.look_at = centre
+
+        self.server.on_client_connect(step_back)
 
     def _draw(self, images: Sequence[NDArray[np.uint8] | None]) -> None:
         scene, api = self.scene, self.server.scene

@@ -3,6 +3,7 @@
     python benchmarks/survey.py --cameras 50 100 200 500 1000 2000
     python benchmarks/survey.py --cameras --presets street-1k
     python benchmarks/survey.py --records benchmarks/survey.jsonl --plot docs/growth.png
+    python benchmarks/survey.py --cameras 2000 5000 10000 --work
 
 The preset aerial-1k (nadir and oblique strips over a town, half a pixel of noise, cameras in random order) made smaller or
 larger at the same density, or presets as they are. Every size runs in a process of its own, so that peak memory is its own,
@@ -29,6 +30,8 @@ import initfree
 from initfree.benchmark.data import true_reconstruction
 from initfree.benchmark.methods import adjust_from_truth
 from initfree.benchmark.report.markdown import write_section
+from initfree.engine.camera_pairs import CameraPairs
+from initfree.engine.factorisation import multiply_adds
 from initfree.evaluation import evaluate_models
 from initfree.generator import Dataset, generate
 from initfree.generator.config import Config, Grid, Groups, Town
@@ -57,6 +60,8 @@ class Options:
     """a file of JSON lines to which each size is added when it is done, and whose sizes are not run again"""
     plot: Path | None = None
     """a picture of seconds and memory over observations (needs matplotlib)"""
+    work: bool = False
+    """only the multiply-adds of one factorisation, with six and with twelve numbers a camera"""
     one: str | None = None
     """a single size or preset, in this process: prints its figures as JSON"""
 
@@ -209,6 +214,12 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
 def main(options: Options) -> None:
     if options.one is not None:
         print(json.dumps(run(options.one, options.outliers, options.seed)))
+        return
+    if options.work:
+        print("| cameras | 6 numbers each | 12 numbers each |\n|---:|---:|---:|")
+        for size in sorted(options.cameras):
+            pairs = CameraPairs.covisible(problem_of(generate(survey(size), seed=options.seed, shuffle=True)).tracks)
+            print(f"| {size} | {multiply_adds(pairs, 6):.3g} | {multiply_adds(pairs, 12):.3g} |", flush=True)
         return
     console = Console(stderr=True)
     known: list[dict[str, Any]] = []

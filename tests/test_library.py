@@ -13,6 +13,7 @@ from solving import single
 from synthetic import Scene, ring
 
 import initfree
+from initfree.auto.parts import processes
 from initfree.certificate import certify, judge
 from initfree.certificate.checks import CHECKS
 from initfree.commands.cli import main
@@ -421,3 +422,19 @@ def test_every_public_class_is_shown_in_one_line():
         assert fields(one)
         assert "__repr__" in vars(one)
         assert one.__repr__.__qualname__ == f"{name}.__repr__"
+
+
+def test_many_starts_side_by_side_are_those_that_come_one_after_the_other(scene: Scene):
+    image, landmark, xy = arrays(scene)
+    problem = initfree.Problem.from_tracks(image, landmark, xy, cameras=K, sizes=(640, 480))
+    configs = [initfree.SolveConfig(init="normal-affine", seed=seed, max_iterations=30) for seed in range(3)]
+    one_by_one = [initfree.solve(problem, config, "single") for config in configs]
+    with processes(1) as executor:
+        ways = list(initfree.solve_each(problem, configs)), list(initfree.solve_each(problem, configs, executor=executor))
+    assert len({result.stages[-1].cost for result in one_by_one}) == len(configs), "starts differ"
+    for results in ways:
+        assert [result.config for result in results] == configs
+        for result, expected in zip(results, one_by_one, strict=True):
+            np.testing.assert_array_equal(result.reconstruction.R, expected.reconstruction.R)
+            assert result.certificate.reason == expected.certificate.reason
+            np.testing.assert_array_equal(result.uncertainty.rotation, expected.uncertainty.rotation)

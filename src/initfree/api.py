@@ -1,6 +1,9 @@
 """The library: the same functions as the commands, with the same names and defaults."""
 
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +17,7 @@ from initfree.evaluation import Metrics, evaluate_models
 from initfree.io import colmap
 from initfree.io.load import load_model, load_observations
 from initfree.observations import Observations
-from initfree.parallel import one_blas_thread
+from initfree.parallel import in_order, one_blas_thread
 from initfree.pipeline import OnProgress, State, run_stages
 from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
@@ -48,6 +51,28 @@ def solve(
     with one_blas_thread():
         way = solve_auto if strategy == "auto" else solve_single
         return replace(way(problem, config, truth=model, on_progress=on_progress), given=problem.observations.intrinsics)
+
+
+def solve_each(
+    problem: Problem,
+    configs: Sequence[SolveConfig],
+    strategy: Strategy = "single",
+    *,
+    executor: Executor | None = None,
+) -> Iterator[Result]:
+    """`solve` of one problem with each of the configurations, side by side; results come in their order.
+
+    For hundreds of starts of a small problem: a start for each core keeps them busier than all cores on one start, whose
+    kernels have too little to share. By default the threads of this process; `initfree.auto.parts.processes()` as the
+    `executor`, or Dask's, for what the interpreter would do one after the other.
+    """
+    work = partial(_solved, problem, strategy=strategy)
+    with one_blas_thread():
+        yield from in_order(work, configs) if executor is None else executor.map(work, configs)
+
+
+def _solved(problem: Problem, config: SolveConfig, strategy: Strategy) -> Result:
+    return solve(problem, config, strategy)
 
 
 def solve_single(

@@ -15,7 +15,7 @@ units of the scene's extent, so that all numbers are radians and shares and can 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -92,6 +92,10 @@ class CameraSystem:
     redundancy: int
     """equations beyond the unknowns"""
     extent: float
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what was computed of it: a result goes from process to process."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def size(self) -> int:

@@ -1,7 +1,9 @@
 """Columns of a CSV or Parquet file by name; every complaint names the file, the column and the line."""
 
 import csv
+import math
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from initfree.tracks import Array, Index
 
 Names = tuple[str, ...]
 """of a column, the first one first; the others are what other programs call it"""
+_BLOCK = 4096
+"""rows of a CSV that are read at once"""
 
 
 def read_columns(path: Path) -> dict[str, list[Any]]:
@@ -22,23 +26,28 @@ def read_columns(path: Path) -> dict[str, list[Any]]:
 
 
 def _csv(path: Path) -> dict[str, list[Any]]:
+    head: list[str] = []
+    columns: list[list[str]] = []
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
-            rows = list(csv.reader(stream))
+            reader = csv.reader(stream)
+            # Block by block: millions of rows, each a list, would be looked through again and again for garbage.
+            while block := list(islice(reader, _BLOCK)):
+                rows = [row for row in block if row]
+                if rows and not head:
+                    head = [name.strip().lower() for name in rows.pop(0)]
+                    columns = [[] for _ in head]
+                wrong = next((n for n, row in enumerate(rows) if len(row) != len(head)), None)
+                if wrong is not None:
+                    row = len(columns[0]) + wrong + 2
+                    raise InputError(f"{path}: row {row} has {len(rows[wrong])} values; expected {len(head)}, one a column")
+                for column, values in zip(columns, zip(*rows, strict=True), strict=False):  # no values without rows
+                    column.extend(values)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} cannot be read as CSV: {in_words(error)}") from error
-    rows = [row for row in rows if row]
-    if not rows:
+    if not head:
         raise InputError(f"{path} is empty; expected a line of column names and a row for each observation")
-    head = [name.strip().lower() for name in rows[0]]
-    wrong = next((n for n, row in enumerate(rows) if len(row) != len(head)), None)
-    if wrong is not None:
-        raise InputError(f"{path}: row {wrong + 1} has {len(rows[wrong])} values; expected {len(head)}, one a column")
-    return (
-        {name: list(values) for name, values in zip(head, zip(*rows[1:], strict=True), strict=True)}
-        if rows[1:]
-        else {name: [] for name in head}
-    )
+    return dict(zip(head, columns, strict=True))
 
 
 def _parquet(path: Path) -> dict[str, list[Any]]:
@@ -81,7 +90,8 @@ def labels(values: Sequence[Any]) -> tuple[list[str], Index]:
     text = [str(value).strip() for value in values]
 
     def place(name: str) -> tuple[bool, float, str]:
-        return not _is_number(name), float(name) if name and _is_number(name) else 0.0, name
+        number = _is_number(name)
+        return not number, float(name) if name and number else 0.0, name
 
     found = sorted(set(text), key=place)
     number = {name: k for k, name in enumerate(found)}
@@ -90,7 +100,7 @@ def labels(values: Sequence[Any]) -> tuple[list[str], Index]:
 
 def _is_number(value: Any) -> bool:
     try:
-        return bool(np.isfinite(float(value))) or value is None
+        return math.isfinite(float(value)) or value is None
     except (TypeError, ValueError):
         return value is None or value == ""
 

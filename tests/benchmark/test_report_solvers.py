@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from made import BAD, frame, made_sweep, row
 
+from initfree.benchmark.report.checks import check_all
 from initfree.benchmark.report.reproduction import MARK, merged, write_reproduction
 from initfree.benchmark.report.solver_figure import solver_figure
 from initfree.benchmark.report.sweep import load_sweep
@@ -101,6 +102,15 @@ def test_the_document_of_what_is_reproduced(tmp_path: Path):
         "RpOSE is the weakest",
     ):
         assert part in text
+    claims = text[text.index("## Every claim") : text.index("## What was run")]
+    table, folded = claims.split("<details")
+    lines = [line for line in table.splitlines() if line.startswith("| ")][2:]
+    checks = check_all(both.rows)
+    assert len(lines) == len(checks) == folded.count("\n- **")
+    assert max(map(len, lines)) < 400, "a row is a line or two"
+    assert folded.rstrip().endswith("</details>")
+    for check, line in zip(checks, lines, strict=True):
+        assert f"| {check.lesson.claim} | **{check.verdict}**" in line
     assert (tmp_path / "reproduction-solvers.png").read_bytes()[:4] == b"\x89PNG"
     with pytest.raises(InputError, match="no sweeps"):
         write_reproduction([], file)

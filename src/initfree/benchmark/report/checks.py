@@ -20,6 +20,8 @@ _UNREAD = (
     *("ose_cost", "ose_iterations", "ose_gradient", "ose_pixels", "ose_reason", "refine_iterations", "refine_gradient"),
     *("refine_reason", "reason", "accepted", "seconds_refine", "seconds_upgrade", "seconds_adjust", "seconds_total"),
 )
+_LISTED = 5
+"""numbers of an answer that are told one by one"""
 _DOUBT = 0.1
 """a claim that holds in more than this share of the resamples and fails in more than this share cannot be told"""
 
@@ -50,6 +52,23 @@ class Check:
         if self.answer.holds is None or _DOUBT < self.support < 1.0 - _DOUBT:
             return "cannot be told"
         return "reproduced" if self.answer.holds else "not reproduced"
+
+    @property
+    def short(self) -> str:
+        """Our numbers alone; of many, between which they lie."""
+        values = [value for value in self.answer.values.values() if np.isfinite(value)]
+        if not values:
+            return self.answer.figure
+        if len(values) > _LISTED:
+            return f"{min(values):.3g} to {max(values):.3g} in {len(values)} cases"
+        return ", ".join(f"{name} {value:.3g}" for name, value in self.answer.values.items() if np.isfinite(value))
+
+    @property
+    def turned(self) -> str:
+        """Of a claim that is not reproduced, the first change with which it holds."""
+        if self.verdict != "not reproduced":
+            return ""
+        return next((v.what for v in self.variants if v.answer.holds), "")
 
     @property
     def figure(self) -> str:

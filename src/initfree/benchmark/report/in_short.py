@@ -11,16 +11,14 @@ from initfree.benchmark.report.tables.solvers import Descent
 
 
 def in_short(rows: pd.DataFrame, checks: list[Check], solved: list[Descent]) -> str:
-    """Paragraphs with a word in front of each; what the rows say nothing about is left out."""
-    holds, fails, open_ = (_of(checks, verdict) for verdict in ("reproduced", "not reproduced", "cannot be told"))
+    """How many claims hold, and paragraphs with a word in front of each; what the rows say nothing about is left out."""
+    verdicts = [check.verdict for check in checks]
     counted = (
-        f"Of {len(checks)} claims of the paper's text {len(holds)} are reproduced, {len(fails)} are not, "
-        f"{len(open_)} cannot be told from what was run."
+        f"Of {len(checks)} claims of the paper's text {verdicts.count('reproduced')} are reproduced, "
+        f"{verdicts.count('not reproduced')} are not{_turned(checks)}, {verdicts.count('cannot be told')} cannot be told "
+        "from what was run."
     )
     said = [
-        ("What holds", "; ".join(c.lesson.claim for c in holds)),
-        ("What does not", "; ".join(c.lesson.claim + _turned(c) for c in fails)),
-        ("Not told yet", "; ".join(c.lesson.claim for c in open_)),
         ("How often it fails", _failures(rows)),
         ("Why it fails", _causes(rows)),
         ("The linear solver", _solvers(solved)),
@@ -29,14 +27,10 @@ def in_short(rows: pd.DataFrame, checks: list[Check], solved: list[Descent]) -> 
     return "\n\n".join([counted, *(f"**{title}.** {text}." for title, text in said if text)]) + "\n"
 
 
-def _of(checks: list[Check], verdict: str) -> list[Check]:
-    return [check for check in checks if check.verdict == verdict]
-
-
-def _turned(check: Check) -> str:
-    """The first change that makes the claim hold."""
-    turning = [v.what for v in check.variants if v.answer.holds]
-    return f" (it does with {turning[0]})" if turning else ""
+def _turned(checks: list[Check]) -> str:
+    """How many of those that do not hold do with one thing changed."""
+    count = sum(bool(check.turned) for check in checks)
+    return f" ({count} of them {'are' if count != 1 else 'is'} with one thing changed)" if count else ""
 
 
 def _failures(rows: pd.DataFrame) -> str:

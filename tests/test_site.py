@@ -61,3 +61,18 @@ def test_reads_well(browser: Any, site: Path, page: str, width: int, scheme: str
     # A page opened from disk cannot fetch its search index: that is the browser's rule, not the page's fault.
     assert [text for text in visit.complaints if "file:" not in text and "search" not in text] == []
     visit.page.close()
+
+
+@needs_a_browser
+def test_wide_tables_have_room_and_show_that_they_go_on(browser: Any, site: Path):
+    hidden = {}
+    for width in (1400, 500):
+        visit = Visit(browser, site / "results" / "index.html", width)
+        visit.page.wait_for_selector(".md-typeset__scrollwrap")
+        first = visit.page.locator(".md-typeset__scrollwrap").first
+        hidden[width] = first.evaluate("e => e.scrollWidth - e.clientWidth")
+        assert "linear-gradient" in first.evaluate("e => getComputedStyle(e).backgroundImage"), "a shadow at the side"
+        assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+        visit.page.close()
+    assert hidden[1400] == 0, "twelve columns fit a wide window"
+    assert hidden[500] > 0

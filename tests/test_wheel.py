@@ -1,6 +1,7 @@
 """What is built is what is needed: the wheel holds every file that the program reads, its metadata and its README."""
 
 import email
+import re
 import subprocess
 import sys
 import zipfile
@@ -36,6 +37,12 @@ def test_metadata(wheel: zipfile.ZipFile):
     assert metadata["Description-Content-Type"] == "text/markdown"
     assert str(metadata.get_payload()).lstrip().startswith("# initfree")
     assert metadata["License-Expression"] == "BSD-3-Clause"
+    shown = str(metadata.get_payload())
+    links = re.findall(r"\]\(([^)\s]*)\)", shown)
+    assert [link for link in links if not link.startswith("https://")] == [], "files of the repository are not on an index"
+    assert "a measured promise, not a proof: its limits" in shown
+    assert "pip install 'initfree[view,generate]'" in shown
+    assert "| initfree | against | command |" in shown
     extras = set(metadata.get_all("Provides-Extra", []))
     assert {"view", "generate", "bench", "docs", "test"} <= extras
     assert "initfree = initfree.commands.cli:main" in wheel.read(name.replace("METADATA", "entry_points.txt")).decode()

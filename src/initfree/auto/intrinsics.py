@@ -1,7 +1,8 @@
 """The end of a reconstruction: given intrinsics as the images have them.
 
 They are freed where that explains the images significantly better: a focal length 3% off is not known. The result is a
-calibrated problem with the refined cameras, the models that were given, and its reconstruction.
+calibrated problem with the refined cameras, and its reconstruction. Models are those that were given, but for pinholes whose
+images show a radial distortion: another focal length explains much of it, with cameras that are bent.
 """
 
 from dataclasses import dataclass, replace
@@ -31,6 +32,8 @@ LEAST_SHARE = 0.015
 """of the cost: models of real lenses and keypoints are not better than that"""
 PRINCIPAL_POINT_SHARE = 0.1
 """the same for a principal point, which turns a camera with it"""
+DISTORTION_SHARE = 0.1
+"""the same for a radial distortion that the given model does not have"""
 SPLIT_SHARE = 0.2
 """the same for one camera an image where the given ones are equal"""
 FOCAL_SHARE = 0.03
@@ -43,6 +46,10 @@ ALIKE = Deviations(focal=0.01, principal_point=0.03, distortion=0.03, aspect=1e-
 """how much cameras of one make differ"""
 QUICK = LMConfig(max_iterations=15, tolerance=1e-4, told=False)
 """for fits that only decide"""
+_RADIAL = 2
+"""distortion coefficients of OPENCV that are radial, the first ones"""
+_MIDDLE = 0.25
+"""of the longer side: how far from the middle of the image a principal point may be"""
 _SAME = 0.995
 """share of consensus observations that stay: more, and an adjustment on the others changes nothing"""
 _WIDE = (50.0, 10.0, INLIER_PIXELS)
@@ -165,19 +172,20 @@ def free_where_it_pays(
     attributed = _attributed(sight, fixed, free, agreeing)
     if attributed is None:
         return None
-    free, sight = _freer(sight, attributed, agreeing, ids, principal_point is False)
+    free, sight = _freer(*attributed, agreeing, ids, principal_point is False)
     return recalibrated(problem, reconstruction, sight.settled(free.view, agreeing), "refined")
 
 
 def _attributed(
     sight: Sight, fixed: IntrinsicsAdjustment, free: IntrinsicsAdjustment, used: Chosen
-) -> IntrinsicsAdjustment | None:
+) -> tuple[Sight, IntrinsicsAdjustment] | None:
     """`free` if another focal length explains clearly more than any principal point and distortion with the given one, or
     much of what these leave.
 
-    Otherwise that with the given focal length, if the distortion that its model has explains as much as any; else None:
-    what is wrong is not in the model, and a focal length would bend to it. (A lens with k1 = -0.2 given as a pinhole, moved
-    straight ahead: a focal length 35% longer explains as much as the distortion.)
+    Otherwise that with the given focal length, if the distortion that its model has, or a radial one that it lacks, explains
+    as much as any; else None: what is wrong is not in the model, and a focal length would bend to it. (A lens with k1 = -0.2
+    given as a pinhole, moved straight ahead: a focal length 35% longer explains as much as the distortion.) With what
+    intrinsics are held about.
     """
     lenses = fixed.view.lenses
     cameras = tuple(_with_distortion(camera) for camera in lenses.cameras)
@@ -186,17 +194,51 @@ def _attributed(
     rest = other.fit(replace(fixed.view, lenses=Lenses(cameras, lenses.lens, moving)), used, QUICK)
     explained = fixed.data_cost - rest.data_cost
     if fixed.data_cost - free.data_cost > ATTRIBUTED * explained:
-        return free
+        return sight, free
     everything = tuple((*c.focal_length_idxs(), *k) for c, k in zip(cameras, moving, strict=True))
     with_focal = other.fit(replace(rest.view, lenses=replace(rest.view.lenses, moving=everything)), used, QUICK)
     if pays(rest, with_focal, used, FOCAL_SHARE):
-        return free
+        return sight, free
     moves = free.view.lenses.moving
     own = tuple(tuple(sorted({*k} - {*c.focal_length_idxs()})) for c, k in zip(lenses.cameras, moves, strict=True))
     if not any(own):
-        return None
-    distorted = sight.fit(replace(fixed.view, lenses=replace(lenses, moving=own)), used, QUICK)
-    return distorted if ATTRIBUTED * (fixed.data_cost - distorted.data_cost) > explained else None
+        if not any(_lacks_distortion(camera) for camera in lenses.cameras):
+            return None
+        sight, view = _with_radial(sight, fixed.view)
+        distorted = sight.fit(view, used, QUICK)
+        if not pays(fixed, distorted, used, DISTORTION_SHARE):
+            return None
+    else:
+        distorted = sight.fit(replace(fixed.view, lenses=replace(lenses, moving=own)), used, QUICK)
+    return (sight, distorted) if ATTRIBUTED * (fixed.data_cost - distorted.data_cost) > explained else None
+
+
+def _lacks_distortion(camera: pycolmap.Camera) -> bool:
+    """Whether it is a pinhole that distortion could be added to: with a principal point near the middle of its images, which
+    distortion is about."""
+    off = np.abs(_principal_point(camera) - [camera.width / 2.0, camera.height / 2.0])
+    return not camera.extra_params_idxs() and bool((off < _MIDDLE * max(camera.width, camera.height)).all())
+
+
+def _with_radial(sight: Sight, view: View) -> tuple[Sight, View]:
+    """The same with a radial distortion that moves, of pinholes, beside what moves already."""
+    lenses = view.lenses
+    cameras, moving = [], []
+    for before, moves in zip(lenses.cameras, lenses.moving, strict=True):
+        if not _lacks_distortion(before):
+            cameras.append(before)
+            moving.append(moves)
+            continue
+        camera = _with_distortion(before)
+        focal = camera.focal_length_idxs() if {*moves} & {*before.focal_length_idxs()} else []
+        middle = camera.principal_point_idxs() if {*moves} & {*before.principal_point_idxs()} else []
+        cameras.append(camera)
+        moving.append(tuple(sorted([*focal, *middle, *camera.extra_params_idxs()[:_RADIAL]])))
+    distorted = [_lacks_distortion(camera) for camera in lenses.cameras]
+    given = tuple(
+        _with_distortion(camera) if distorted[g] else camera for camera, g in zip(sight.given, lenses.lens, strict=True)
+    )
+    return replace(sight, given=given), replace(view, lenses=Lenses(tuple(cameras), lenses.lens, tuple(moving)))
 
 
 def _with_distortion(camera: pycolmap.Camera) -> pycolmap.Camera:
@@ -270,7 +312,12 @@ def pays(before: IntrinsicsAdjustment, after: IntrinsicsAdjustment, used: Chosen
 def _freer(
     sight: Sight, stage: IntrinsicsAdjustment, used: Chosen, camera_ids: Index, principal_point: bool
 ) -> tuple[IntrinsicsAdjustment, Sight]:
-    """With one camera an id, and with free principal points, where each pays; and what the latter are held about."""
+    """With radial distortion, one camera an id, and free principal points, where each pays; and what they are held about."""
+    if any(_lacks_distortion(camera) for camera in stage.view.lenses.cameras):
+        distortable, view = _with_radial(sight, stage.view)
+        distorted = distortable.fit(view, used, QUICK)
+        if pays(stage, distorted, used, DISTORTION_SHARE):
+            sight, stage = distortable, distorted
     lenses = stage.view.lenses
     if len(np.unique(camera_ids)) > len(lenses.cameras):
         own = sight.fit(replace(stage.view, lenses=lenses.split(camera_ids)), used, QUICK)

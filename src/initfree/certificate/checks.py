@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from initfree.certificate import thresholds as T
-from initfree.certificate.evidence import Evidence, significantly
+from initfree.certificate.evidence import Evidence, max_noise, significantly
 from initfree.tracks import Array
 
 _NAMED = 8
@@ -69,12 +69,14 @@ def redundancy(e: Evidence) -> Finding:
 def spread(e: Evidence) -> Finding:
     k = int(np.argmin(e.by_camera.spread))
     reason = f"the observations of image {e.names[k]!r} lie on a line or a spot"
-    return Finding("spread", e.by_camera.spread[k] / T.MIN_SPREAD - 1.0, reason)
+    least = min(T.MIN_SPREAD, T.MIN_SPREAD_SHARE * e.size)
+    return Finding("spread", e.by_camera.spread[k] / max(least, 1e-9) - 1.0, reason)
 
 
 def noise(e: Evidence) -> Finding:
-    reason = f"even the better cameras miss their observations by {e.noise:.2g} px; expected at most {T.MAX_NOISE} px"
-    return Finding("noise", (T.MAX_NOISE - e.noise) / T.MAX_NOISE, reason)
+    most = max_noise(e.size)
+    reason = f"even the better cameras miss their observations by {e.noise:.2g} px; expected at most {most:.3g} px"
+    return Finding("noise", (most - e.noise) / most, reason)
 
 
 def share(e: Evidence) -> Finding:

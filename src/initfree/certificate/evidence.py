@@ -22,6 +22,7 @@ from initfree.certificate.joint import Joint, weakest_joint
 from initfree.certificate.thresholds import (
     DEVIATIONS,
     FITS_WELL,
+    LARGE_IMAGE,
     LEAST_RADIUS,
     MAX_NOISE,
     MIN_JOINT_SHARE,
@@ -65,6 +66,8 @@ class Evidence:
     calibrated: bool
     equations: int
     unknowns: int
+    size: float
+    """pixels along the longer side of the images"""
     noise: float
     """pixels: 40% quantile of a camera's errors, for the camera at the lower quartile"""
     radius: float
@@ -160,8 +163,8 @@ def gather(problem: Problem, reconstruction: Reconstruction, moving: Baselines |
     tracks = problem.tracks
     r = residuals(problem, reconstruction)
     seen_at = _seen_at(r)
-    noise = _noise(tracks, seen_at)
-    radius = _radius(noise)
+    noise, size = _noise(tracks, seen_at), _size(problem)
+    radius = _radius(noise, size)
     inlier_pixels = max(INLIER_PIXELS, radius)
     fits = seen_at <= inlier_pixels
     agreeing = fits & (np.bincount(tracks.landmark, weights=fits) >= 3)[tracks.landmark]
@@ -174,6 +177,7 @@ def gather(problem: Problem, reconstruction: Reconstruction, moving: Baselines |
         calibrated=problem.calibrated,
         equations=2 * tracks.observations,
         unknowns=7 * tracks.cameras + 3 * tracks.landmarks - 7,
+        size=size,
         noise=noise,
         radius=radius,
         inlier_pixels=inlier_pixels,
@@ -182,7 +186,7 @@ def gather(problem: Problem, reconstruction: Reconstruction, moving: Baselines |
         by_camera=by_camera,
         joint=joint_of(tracks, fits),
         coherence=mean_cosine,
-        systematic=min(noise, MAX_NOISE) * float(np.sqrt(coherent)),
+        systematic=min(noise, max_noise(size)) * float(np.sqrt(coherent)),
         median_pixels=float(np.median(r.error)),
         mean_pixels=float(np.mean(r.error[fits])) if fits.any() else float("inf"),
         parallax=median_parallax(tracks, reconstruction, agreeing) if agreeing.any() else 0.0,
@@ -192,7 +196,7 @@ def gather(problem: Problem, reconstruction: Reconstruction, moving: Baselines |
 
 def fitting_radius(problem: Problem, reconstruction: Reconstruction) -> float:
     """Pixels within which an observation fits well, as the noise sets them."""
-    return _radius(_noise(problem.tracks, _seen_at(residuals(problem, reconstruction))))
+    return _radius(_noise(problem.tracks, _seen_at(residuals(problem, reconstruction))), _size(problem))
 
 
 def _seen_at(r: Residuals) -> Array:
@@ -200,8 +204,19 @@ def _seen_at(r: Residuals) -> Array:
     return np.where((r.depth > 0.0) & np.isfinite(r.error), r.error, np.inf)
 
 
-def _radius(noise: float) -> float:
-    return max(LEAST_RADIUS, FITS_WELL * min(noise, MAX_NOISE))
+def max_noise(size: float) -> float:
+    """Pixels of noise that keypoints may have in images of this size."""
+    return MAX_NOISE * max(1.0, size / LARGE_IMAGE)
+
+
+def _radius(noise: float, size: float) -> float:
+    return max(LEAST_RADIUS, FITS_WELL * min(noise, max_noise(size)))
+
+
+def _size(problem: Problem) -> float:
+    """Pixels along the longer side of the images, in the median."""
+    cameras = problem.observations.cameras
+    return float(np.median([max(cameras[int(k)].width, cameras[int(k)].height) for k in problem.camera_ids]))
 
 
 def joint_of(tracks: Tracks, fits: NDArray[np.bool_]) -> Joint:

@@ -9,7 +9,10 @@ MIN_IMAGES = 3
 MIN_REDUNDANCY = 0.05
 """share of equations beyond the unknowns: without any, a perfect fit says nothing"""
 MAX_NOISE = 1.75
-"""pixels: beyond it nothing tells a bent reconstruction from careless keypoints"""
+"""pixels: beyond it nothing tells a bent reconstruction from careless keypoints; as much of the width of a larger image than
+LARGE_IMAGE: the same photographs at half the size are the same problem"""
+LARGE_IMAGE = 3000.0
+"""pixels along the longer side: the largest images that the limits in pixels were chosen on"""
 FITS_WELL = 3.5
 """an observation fits well within this many times the noise,"""
 LEAST_RADIUS = 1.0
@@ -61,7 +64,7 @@ MAX_CAMERA_SHIFT = 0.1
 """share of the scene's extent: standard deviation of a camera's centre"""
 MIN_SHARING = 0.45
 """share of what images of two groups that stand among each other should both see that they do, over the same within a group:
-0.32 and less where equal parts were taken for one, 0.59 and more in right reconstructions"""
+0.39 and less where equal parts were taken for one, 0.54 and more in right reconstructions, videos with short tracks too"""
 MAX_DEPTH_DEVIATION = 0.25
 """standard deviation of a landmark's place, as a share of its distance, without any one of its observations: more, and it
 has no depth. 0.05 and less on most sets; driven straight ahead through a corridor a tenth have more, and COLMAP's limit of
@@ -71,7 +74,9 @@ MIN_PARALLAX = 0.5
 SAFE_PARALLAX = 3.0
 """degrees: less is doubtful; what is far away beside the way of the cameras may as well be near, beside another way"""
 MIN_SPREAD = 16.0
-"""pixels: deviation of a camera's observations along the direction in which they vary least"""
+"""pixels: deviation of a camera's observations along the direction in which they vary least;"""
+MIN_SPREAD_SHARE = 0.02
+"""in small images, of the longer side"""
 MAX_SYSTEMATIC = 0.23
 """pixels: a larger coherent part of the errors is doubtful"""
 MAX_LEFT_OUT = 0.04

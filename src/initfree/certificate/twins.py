@@ -4,9 +4,10 @@ What tells is what is missing. Two images from about the same place see about th
 equal towers, put on top of each other, neither sees what the other one does, but for the landmarks that a matcher confused.
 So the images are cut in two where they share least, and of the landmarks that an image should see, because another image
 sees them from nearly the same side, the share that it does see is counted: across the cut, and within the two groups.
-A track that a matcher loses (a video, a sparse set) is lost in both alike, and what a camera sees nearer hides what is
-behind it (houses between two streets). Only cuts count whose groups stand among each other: two parts of a scene, or the
-two ends of a street, have nothing to miss.
+A track that a matcher loses (a sparse set) is lost in both alike; one that a tracker loses (a video) on the way to a farther
+image, so that pairs of images are compared with those that are as far apart. What a camera sees nearer hides what is behind
+it (houses between two streets). Only cuts count whose groups stand among each other: two parts of a scene, or the two ends
+of a street, have nothing to miss.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from scipy.sparse import coo_array, csr_array, diags_array
+from scipy.sparse import coo_array
 from scipy.sparse.linalg import eigsh
 from scipy.spatial import KDTree
 
@@ -30,6 +31,10 @@ AMONG = 0.25
 """landmarks to be seen across a cut, over what there would be if both groups stood in one place"""
 LEAST_GROUP, LEAST_SHARE = 4, 0.1
 """images, and share of all images, of a group: by chance, some three images of a sparse set share nothing with the others"""
+BANDS = 4
+"""of distances between two cameras: a track is lost on the way from one image to a farther one, in a video soon"""
+NOT_JOINED = 40.0
+"""landmarks that two images should share and of which they share none: none was confused"""
 DEVIATIONS = 3.0
 TWIN_PIXELS = 3.0
 MOST_OBSERVATIONS, MOST_A_CAMERA = 40_000, 40
@@ -55,21 +60,95 @@ class Duplication:
     """share of the smaller group's own landmarks that have one of the other group's within 3 px wherever either is seen"""
 
 
+@dataclass(frozen=True)
+class _Pairs:
+    """Pairs of images with landmarks that both should see, each pair both ways."""
+
+    i: Index
+    k: Index
+    expected: Array
+    """landmarks that one sees and the other should"""
+    shared: Array
+    """those of them that both see"""
+
+    def subset(self, chosen: NDArray[np.bool_]) -> "_Pairs":
+        return _Pairs(self.i[chosen], self.k[chosen], self.expected[chosen], self.shared[chosen])
+
+    @property
+    def joined(self) -> "_Pairs":
+        """Without those that should share much and share nothing at all: nothing was confused between them, and what put
+        them in one place is the way from one to the other. A video that comes back and does not know it."""
+        return self.subset((self.shared > 0.0) | (self.expected < NOT_JOINED))
+
+    def by_sharing(self, n: int) -> Index:
+        """Cameras sorted by the first eigenvector of D^-½ (S - ρE) D^-½, D = Σ E: modularity (Newman 2006), what two cameras
+        share beyond the share ρ of what they should. Groups that share among themselves, less with others, come apart."""
+        degree = np.bincount(self.i, weights=self.expected, minlength=n)
+        scale = np.where(degree > 0.0, degree, 1.0) ** -0.5
+        beyond = self.shared - self.shared.sum() / max(self.expected.sum(), 1e-9) * self.expected
+        scaled = coo_array((scale[self.i] * beyond * scale[self.k], (self.i, self.k)), shape=(n, n)).tocsr()
+        if n <= _DENSE:
+            _, vectors = eigh(scaled.toarray(), subset_by_index=(n - 1, n - 1))
+        else:
+            first = np.random.default_rng(0).normal(size=n)
+            # Only an order is asked for: the last digits of a vector with close neighbours in the spectrum take minutes.
+            _, vectors = eigsh(scaled, k=1, which="LA", v0=first, ncv=40, tol=1e-3)  # pyright: ignore[reportArgumentType]
+        return np.argsort(vectors[:, 0] * scale, kind="stable")
+
+    def bands(self, cameras: Cameras, depth: float) -> Index:
+        """(pairs,) how far its two cameras are from each other, in a few bands with as many landmarks to share each.
+
+        That is how far things move from one image to the other: the angle between them, and their distance over the depth.
+        """
+        R, t, _, _ = cameras
+        centres = -np.einsum("nji,nj->ni", R, t)
+        cosine = 0.5 * (np.einsum("nij,nij->n", R[self.i], R[self.k]) - 1.0)
+        apart = np.linalg.norm(centres[self.i] - centres[self.k], axis=1) / depth
+        order = np.argsort(np.arccos(np.clip(cosine, -1.0, 1.0)) + apart, kind="stable")
+        before = np.cumsum(self.expected[order]) - self.expected[order]
+        band = np.empty(len(order), dtype=np.int64)
+        band[order] = BANDS * before / max(self.expected.sum(), 1e-9)
+        return band
+
+    def cuts(self, order: Index) -> Array:
+        """(2, 3, cameras - 1): what should be and what is shared, within the first k cameras of the order, within the
+        others, and between both."""
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        i, k = place[self.i], place[self.k]
+
+        def up_to(last: Index, values: Array) -> Array:
+            return np.cumsum(np.bincount(last, weights=values, minlength=len(order)), dtype=np.float64)[:-1]
+
+        def sums(values: Array) -> Array:
+            within = up_to(np.maximum(i, k), values)
+            across = up_to(i, values) - within
+            return np.maximum([within, float(values.sum()) - within - 2.0 * across, across], 0.0)
+
+        return np.stack([sums(self.expected), sums(self.shared)])
+
+
 def duplication(
     tracks: Tracks, m: Array, unit: Array, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_]
 ) -> Duplication:
     """The cut of the images with the least sharing; `counts` are the observations that agree."""
-    expected, shared = _sharing(tracks, m, cameras, xyz, counts)
-    order = _by_sharing(expected, shared)
+    pairs = _sharing(tracks, m, cameras, xyz, counts).joined
+    order = pairs.by_sharing(tracks.cameras)
     nobody = Duplication(np.zeros(tracks.cameras, dtype=bool), 1.0, 0.0)
     least = max(LEAST_GROUP, int(np.ceil(LEAST_SHARE * tracks.cameras)))
     if tracks.cameras < 2 * least:
         return nobody
-    first, second, across = np.moveaxis(np.stack([_cuts(expected, order), _cuts(shared, order)]), 1, 0)
-    # As much as the counts allow: pairs of one track are no independent evidence, and the cut was chosen.
-    sure = [np.maximum(part[1] - DEVIATIONS * part[1] ** 0.5, 0.0) / np.maximum(part[0], 1e-9) for part in (first, second)]
-    at_most = (across[1] + DEVIATIONS * across[1] ** 0.5) / np.maximum(across[0], 1e-9)
-    sharing = np.where(np.minimum(*sure) > 0.0, at_most / np.maximum(np.minimum(*sure), 1e-9), 1.0)
+    band = pairs.bands(cameras, _median_distance(tracks, cameras, xyz, counts))
+    counted = np.stack([pairs.subset(band == b).cuts(order) for b in range(BANDS)])
+    first, second, across = np.moveaxis(counted.sum(axis=0), 1, 0)
+    # As much as the counts allow: pairs of one track are no independent evidence, and the cut was chosen. Images of one
+    # group may be nowhere as near to each other as to those of the other: nearer ones share as much as farther ones do.
+    expected, shared = counted[:, 0, :2], counted[:, 1, :2]
+    rate = np.maximum(shared - DEVIATIONS * shared**0.5, 0.0) / np.maximum(expected, 1e-9)
+    rate = np.maximum.accumulate(rate[::-1])[::-1]
+    to_share = np.sum(rate * counted[:, 0, 2:], axis=0).min(axis=0)
+    at_most = across[1] + DEVIATIONS * across[1] ** 0.5
+    sharing = np.where(to_share > 0.0, at_most / np.maximum(to_share, 1e-9), 1.0)
     among = across[0] > AMONG * np.sqrt(first[0] * second[0])
     among[: least - 1] = among[len(among) - least + 1 :] = False
     if not among.any():
@@ -93,43 +172,17 @@ def merged_observations(tracks: Tracks, counts: NDArray[np.bool_], group: NDArra
     return (inside & outside)[tracks.landmark] & group[tracks.cam]
 
 
-def _by_sharing(expected: csr_array, shared: csr_array) -> Index:
-    """Cameras sorted by the first eigenvector of D^-½ (S - ρE) D^-½, D = Σ E: modularity (Newman 2006), what two cameras
-    share beyond the share ρ of what they should. Groups that share among themselves, but less with others, come apart."""
-    degree = np.asarray(expected.sum(axis=0), dtype=np.float64).reshape(-1)
-    scale = np.where(degree > 0.0, degree, 1.0) ** -0.5
-    beyond = csr_array(shared - shared.sum() / max(expected.sum(), 1e-9) * expected)
-    if len(degree) <= _DENSE:
-        scaled = scale[:, None] * beyond.toarray() * scale
-        _, vectors = eigh(scaled, subset_by_index=(len(degree) - 1, len(degree) - 1))
-    else:
-        first = np.random.default_rng(0).normal(size=len(degree))
-        # Only an order is asked for: the last digits of a vector whose neighbours in the spectrum are close take minutes.
-        scaled = csr_array(diags_array(scale) @ beyond @ diags_array(scale))
-        _, vectors = eigsh(scaled, k=1, which="LA", v0=first, ncv=40, tol=1e-3)  # pyright: ignore[reportArgumentType]
-    return np.argsort(vectors[:, 0] * scale, kind="stable")
+def _median_distance(tracks: Tracks, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_]) -> float:
+    """Of the landmarks from the cameras that see them."""
+    R, t, _, _ = cameras
+    cam = tracks.cam[counts]
+    y = np.einsum("nij,nj->ni", R[cam], xyz[tracks.landmark[counts]]) + t[cam]
+    return float(np.median(np.linalg.norm(y, axis=1))) if len(cam) else 1.0
 
 
-def _cuts(counts: csr_array, order: Index) -> Array:
-    """(3, cameras - 1): sums within the first k cameras of the order, within the others, and between both."""
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    entries = counts.tocoo()
-    i, k = (place[end] for end in entries.coords)
-
-    def up_to(last: Index) -> Array:
-        return np.cumsum(np.bincount(last, weights=entries.data, minlength=len(order)), dtype=np.float64)[:-1]
-
-    within = up_to(np.maximum(i, k))
-    across = up_to(i) - within
-    return np.stack([within, float(counts.sum()) - within - 2.0 * across, across])
-
-
-def _sharing(
-    tracks: Tracks, m: Array, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_]
-) -> tuple[csr_array, csr_array]:
-    """Of the landmarks that camera l sees, from a side that is k's too, those in k's view [k, l], and those that k sees;
-    both with their transposes added."""
+def _sharing(tracks: Tracks, m: Array, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_]) -> _Pairs:
+    """Of the landmarks that camera l sees, from a side that is k's too, those in k's view, and those that k sees; and the
+    same of k and l exchanged."""
     R, t, focal, _ = cameras
     centres = -np.einsum("nji,nj->ni", R, t)
     kept = np.flatnonzero(counts)
@@ -153,11 +206,16 @@ def _sharing(
     sight = view[0], view[1], cells, farthest
     k, l, seen_too = _expected(tracks.ptr, tracks.cam, counts, R, centres, sight, xyz, closest, every)
 
-    def counted(values: Array, k: Index, l: Index) -> csr_array:
-        one_way = coo_array((values, (k, l)), shape=(tracks.cameras, tracks.cameras)).tocsr()
-        return csr_array(one_way + one_way.T)
+    both = np.concatenate([k, l]), np.concatenate([l, k])
 
-    return counted(np.ones(len(k)), k, l), counted(seen_too.astype(np.float64), k, l)
+    def counted(values: Array) -> coo_array:
+        # Sums of zeros stay, so that both have the same pairs.
+        return coo_array((np.tile(values, 2), both), shape=(tracks.cameras, tracks.cameras)).tocsr().tocoo()
+
+    expected, shared = counted(np.ones(len(k))), counted(seen_too.astype(np.float64))
+    i, k = expected.coords
+    numbers = (np.asarray(one.data, dtype=np.float64) for one in (expected, shared))
+    return _Pairs(i.astype(np.int64), k.astype(np.int64), *numbers)
 
 
 @kernel(inline="always")

@@ -68,7 +68,8 @@ def find(path: Path, columns: dict[str, list[Any]], names: Names) -> list[Any]:
     """The column of one of these names."""
     found = optional(columns, names)
     if found is None:
-        raise InputError(f"{path} has no column {' or '.join(names)}; its columns are {', '.join(columns)}")
+        whole = "; expected columns separated by commas" if any(";" in name or "\t" in name for name in columns) else ""
+        raise InputError(f"{path} has no column {' or '.join(names)}; its columns are {', '.join(columns)}{whole}")
     return found
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from initfree.errors import InputError
@@ -166,6 +167,11 @@ FORMATS = (
 """in the order in which they are tried"""
 
 
+_PHOTOGRAPHS = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp")
+_LOOKED_AT = 1000
+"""entries of a directory that are looked at for images"""
+
+
 def format_of(path: Path) -> Format:
     """The format of what is at `path`."""
     if not path.exists():
@@ -175,8 +181,19 @@ def format_of(path: Path) -> Format:
             return one
     if path.is_file() and path.stat().st_size == 0:
         raise InputError(f"{path} is empty (0 bytes); expected {_expected()}")
+    if _photographs(path):
+        raise InputError(
+            f"{path} holds images, which are not matched here; expected their matches: the database after `colmap "
+            "feature_extractor` and `colmap exhaustive_matcher`, or what `initfree formats` lists"
+        )
     kind = "holds nothing that can be read" if path.is_dir() else "is of no format that can be read"
     raise InputError(f"{path} {kind}; expected {_expected()} (`initfree formats` tells what each looks like)")
+
+
+def _photographs(path: Path) -> bool:
+    """Whether it is an image, or a directory of some: what somebody gives who takes this for a matcher."""
+    found = [path] if path.is_file() else list(islice(path.iterdir(), _LOOKED_AT))
+    return any(one.suffix.lower() in _PHOTOGRAPHS for one in found)
 
 
 def _expected() -> str:

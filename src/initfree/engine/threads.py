@@ -21,8 +21,9 @@ from initfree.tracks import Index
 
 _PARTS_A_THREAD = 4
 """More parts than threads: one that ends early takes another."""
-_SMALL = 4000
-"""Observations, or pairs of them, below which waking a thread costs more than it gains."""
+_SMALL = 10_000
+"""Observations, or pairs of them, below which waking a thread costs more than it gains: 65 microseconds where a core sleeps,
+and an iteration over 9,000 observations takes the same time on two threads as on one."""
 
 _threads: int = vars(config)["NUMBA_NUM_THREADS"]
 _Task = tuple[Callable[[], None], "SimpleQueue[BaseException | None]"]

@@ -31,7 +31,7 @@ from scipy.linalg import cho_factor, cho_solve
 from initfree.engine.factorisation import factorisation
 from initfree.engine.linear_solver import LinearSolver
 from initfree.engine.reduced_system import ReducedSystem
-from initfree.engine.threads import set_threads
+from initfree.engine.threads import run, set_threads
 from initfree.euclidean.parameters import FreeIntrinsics
 from initfree.euclidean.system import MetricSystem, squared_residuals
 from initfree.formulations import make
@@ -39,7 +39,7 @@ from initfree.formulations.base import homogeneous
 from initfree.formulations.pose import PseudoObjectSpaceError
 from initfree.initialization import facing, initialize, spectral_positions
 from initfree.io.load import load
-from initfree.problem import Problem
+from initfree.problem import Problem, restricted
 from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection
 from initfree.varpro import VariableProjection
 
@@ -266,6 +266,31 @@ def bound(name: str, rounds: int = 6, seconds: float = 0.4) -> float:
     return most[1] / most[0]
 
 
+@numba.njit(nogil=True)
+def _nothing(begin, end, numbers):
+    numbers[begin] = end
+
+
+def waking(repeats: int = 300) -> float:
+    """Microseconds that a pass on two threads takes when there is nothing to do: the median."""
+    numbers, taken = np.zeros(10**6), []
+    set_threads(2)
+    for _ in range(repeats):
+        began = time.perf_counter()
+        run(_nothing, len(numbers) - 1, numbers)
+        taken.append(time.perf_counter() - began)
+    set_threads(1)
+    return 1e6 * float(np.median(taken))
+
+
+def some(problem: Problem, share: float) -> Problem:
+    """The problem with a share of its landmarks, by chance."""
+    t = problem.tracks
+    kept = np.random.default_rng(0).random(t.landmarks) < share
+    found = restricted(problem, kept[t.landmark], least=2)
+    return problem if share >= 1.0 or found is None else found[0]
+
+
 def stages(problem: Problem, P: np.ndarray) -> dict[str, Callable[[], object]]:
     """One attempted step of each stage, all of it but the first linearisation."""
     t, formulation = problem.tracks, make("pose", ALPHA)
@@ -304,13 +329,14 @@ def stages(problem: Problem, P: np.ndarray) -> dict[str, Callable[[], object]]:
     return found
 
 
-def main(problems: tuple[str, ...] = PROBLEMS, numpy: bool = True, steps: bool = True) -> None:
+def main(problems: tuple[str, ...] = PROBLEMS, numpy: bool = True, steps: bool = True, share: float = 1.0) -> None:
     """Print the tables.
 
     Args:
         problems: Problems of bal/.
         numpy: With the plain NumPy version, which takes seconds.
         steps: With the second table.
+        share: Of the landmarks; the bound is that of all.
     """
     table = Table(title="one exact VarPro iteration, ms on one thread / on two; bound: two processes over one")
     columns = ("problem", "observations", "landmarks", "assembly", "factorisation", "cost", "one thread", "two", "ratio")
@@ -318,7 +344,7 @@ def main(problems: tuple[str, ...] = PROBLEMS, numpy: bool = True, steps: bool =
         table.add_column(column, justify="right")
     by_stage = Table(title="one attempted step of each stage, ms on one thread / on two")
     for name in problems:
-        problem = load(bal_file(name), min_obs=2)
+        problem = some(load(bal_file(name), min_obs=2), share)
         P = initialize("normal-affine", problem.tracks, 0)
         set_threads(1)
         iteration, parts = ours(problem, P)
@@ -353,6 +379,7 @@ def main(problems: tuple[str, ...] = PROBLEMS, numpy: bool = True, steps: bool =
         by_stage.add_row(name, *(f"{a:.1f} / {b:.1f} ({a / b:.2f}x)" for a, b in timed.values()))
     for result in (table, by_stage) if steps else (table,):
         Console(width=180).print(result)
+    print(f"a pass of two threads that have nothing to do: {waking():.0f} microseconds")
 
 
 if __name__ == "__main__":

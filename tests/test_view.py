@@ -2,6 +2,7 @@
 
 import io
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from PIL import Image
 from synthetic import ring
 
 import initfree
+from initfree.drawing.palette import GREY, rgb
 from initfree.drawing.raster import Look, picture
 from initfree.drawing.scene import Model, unit_deviations
 from initfree.viewer import read_scene
@@ -83,6 +85,19 @@ def test_pictures(solved: Path, truth: Path, tmp_path: Path):
     assert tuple(start[0, 0]) == (18, 22, 28)
     later = np.asarray(picture(scene, Look(width=300, height=200, dark=True)))
     assert (start != later).any(axis=2).mean() > 0.02
+
+
+def test_a_second_model_in_the_same_places_does_not_hide_the_first(solved: Path):
+    scene = read_scene(solved, solved)
+    assert scene.other is not None
+    rng = np.random.default_rng(0)
+    near = replace(
+        scene.other, images=(), xyz=scene.other.xyz + rng.normal(scale=2e-3 * scene.size, size=scene.other.xyz.shape)
+    )
+
+    shown = np.asarray(picture(replace(scene, other=near), Look(width=900, height=600))).astype(int)
+    grey = int((np.abs(shown - rgb(GREY)).max(axis=2) < 12).sum())
+    assert grey < 0.1 * len(scene.model.xyz)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from initfree.tracks import Array
 
 _FINE = 2
 """drawn so many times as large and scaled down: smooth edges"""
+_UNDER = 0.03
+"""of the distance: so far behind lies a second model, nearly in the same places, that must not shine through the first"""
 _BACKGROUND = {False: (255, 255, 255), True: (18, 22, 28)}
 _INK = {False: (102, 112, 133), True: (152, 162, 179)}
 
@@ -55,6 +57,7 @@ def picture(scene: Scene, look: Look | None = None) -> Image.Image:
     if scene.other is not None:
         grey = np.tile(np.array(rgb(GREY), dtype=np.uint8), (len(scene.other.xyz), 1))
         _splat(canvas, depths, view, scene.other.xyz, grey, 1.0)
+        depths += _UNDER * view.distance
     _splat(canvas, depths, view, xyz, colours, 1.5)
     image = Image.fromarray(canvas)
     draw = ImageDraw.Draw(image)

@@ -42,7 +42,7 @@ function scenePanel(element, data) {
     const now = state.step < data.steps.length ? steps(state.step) : main, c = colourings[state.colouring], soft = theme.colours().soft;
     const joint = new Set(data.joint), layers = [], ends = (m, i, j) => [...m.at.subarray(3 * i, 3 * i + 3), ...m.at.subarray(3 * j, 3 * j + 3)];
     if (state.other) for (const other of models.slice(1)) {
-      layers.push({ kind: "points", at: other.points, colour: "#8a94a3", size: 1, opacity: 0.6 });
+      layers.push({ kind: "points", at: other.points, colour: "#8a94a3", size: 1, opacity: 0.6, under: true });
       layers.push({ kind: "frusta", at: other.at, turns: other.turns, size: data.size, colour: "#8a94a3", width: 1.2, names: other.names.map((n) => `${n} (${other.name})`) });
     }
     if (state.landmarks) layers.push({ kind: "points", at: now.points, colour: now === main ? c.bytes : data.step_rows ? pick(c.bytes, data.step_rows) : "#5b7fb9", size: 1.4 });

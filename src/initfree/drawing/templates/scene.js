@@ -119,6 +119,8 @@ class SceneView {
     for (const layer of this.layers) {
       if (layer.kind !== "points") continue;
       const fixed = typeof layer.colour === "string" ? rgb(layer.colour) : null, n = layer.at.length / 3, alpha = Math.round(255 * (layer.opacity ?? 1));
+      // A model that lies under another, nearly in the same places, must not shine through it where it is a hair nearer.
+      const under = layer.under ? 0.03 * this.distance : 0;
       for (let k = 0; k < n; k += 1) {
         if (!place(layer.at[3 * k], layer.at[3 * k + 1], layer.at[3 * k + 2], p)) continue;
         const radius = Math.max(0.7, (layer.size ?? 1.5) * ratio * Math.min(2.5, Math.max(0.6, this.distance / p[2]))), r2 = radius * radius;
@@ -127,7 +129,7 @@ class SceneView {
         const x0 = Math.max(0, Math.ceil(p[0] - radius)), x1 = Math.min(w - 1, Math.floor(p[0] + radius)), y0 = Math.max(0, Math.ceil(p[1] - radius)), y1 = Math.min(h - 1, Math.floor(p[1] + radius));
         for (let y = y0; y <= y1; y += 1) for (let x = x0; x <= x1; x += 1) {
           const i = y * w + x;
-          if ((x - p[0]) ** 2 + (y - p[1]) ** 2 <= r2 && p[2] < depths[i]) { depths[i] = p[2]; pixels[i] = word; }
+          if ((x - p[0]) ** 2 + (y - p[1]) ** 2 <= r2 && p[2] + under < depths[i]) { depths[i] = p[2] + under; pixels[i] = word; }
         }
       }
     }

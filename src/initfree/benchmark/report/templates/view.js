@@ -101,7 +101,7 @@ function show(jobs) {
   // A new scene is looked at afresh; another run of the same keeps the reader's point of view.
   if (lookedAt !== job.truth) { view3d.home = { ...view3d.home, centre: truth.origin.map((v) => v + truth.side / 2), reach }; view3d.reset(); lookedAt = job.truth; }
   view3d.show([
-    { kind: "points", at: real.points, colour: grey, size: 2.2 }, { kind: "frusta", at: real.at, turns: real.turns, size, colour: grey, width: 3 },
+    { kind: "points", at: real.points, colour: grey, size: 2.2, under: true }, { kind: "frusta", at: real.at, turns: real.turns, size, colour: grey, width: 3 },
     { kind: "points", at: estimate.points, colour, size: 1.5 }, { kind: "frusta", at: estimate.at, turns: estimate.turns, size, colour, width: 1.4 },
   ]);
   document.getElementById("view3d").dataset.job = job.job;

@@ -4,12 +4,13 @@ Results come in the order of the work, whatever ends first, so that they do not 
 threads as the kernels have (`engine.threads`), each of which then keeps to itself; one in a worker of a sweep.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
+from contextlib import contextmanager
+from threading import Event, Lock
 from typing import Any, TypeVar
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import OpenBLASController, threadpool_limits
 
 from initfree.engine.threads import alone, threads
 
@@ -17,9 +18,41 @@ Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 
-def one_blas_thread() -> threadpool_limits:
-    """BLAS works in the thread that calls it: its own would spin while they wait, and ours share the work (`panels`)."""
-    return threadpool_limits(1, user_api="blas")
+_lock = Lock()
+_held = 0
+_limits: threadpool_limits | None = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """BLAS works in the thread that calls it: its own would spin while they wait, and ours share the work (`panels`).
+
+    The limit is one of the process. Where several threads hold it, the last to leave lifts it: lifted by the first, it would
+    let the others go on with sums in another order.
+    """
+    global _held, _limits
+    with _lock:
+        _held += 1
+        if _limits is None:
+            _limits = threadpool_limits(1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _lock:
+            _held -= 1
+            if _held == 0:
+                _lift(_limits)
+                _limits = None
+
+
+def _lift(limits: threadpool_limits) -> None:
+    """Since its version 3.8, threadpoolctl lets only the thread that set a limit lift it, unless it is told otherwise."""
+    clear = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
+    limits.restore_original_limits()
+    if clear is not None:
+        clear(force=True)
 
 
 class AbandonedError(Exception):

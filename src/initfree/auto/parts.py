@@ -141,11 +141,12 @@ def solve_in_parts(
     work: Callable[[Problem], Solved] = partial(solve_part, config=config)
     running: Iterable[Solved] = in_order(work, pieces) if executor is None else executor.map(work, pieces)
     solved = []
-    for number, part in enumerate(running):
-        solved.append(part)
-        if on_progress is not None:
-            on_progress(f"part of {len(part.reconstruction.names)} cameras", number, None)
-    return _whole(problem, config, solved, time.perf_counter() - began, on_progress)
+    with one_blas_thread():
+        for number, part in enumerate(running):
+            solved.append(part)
+            if on_progress is not None:
+                on_progress(f"part of {len(part.reconstruction.names)} cameras", number, None)
+        return _whole(problem, config, solved, time.perf_counter() - began, on_progress)
 
 
 def _whole(

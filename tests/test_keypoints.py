@@ -1,6 +1,7 @@
 """Keypoints of pose estimators and clicked points: the pixels that were written, by camera, frame and point."""
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,15 @@ def test_files_of_one_camera_and_broken_hdf5_are_named(tmp_path):
     path = write_sleap(tmp_path / "sleap")
     (path / "cam2.analysis.h5").write_bytes(b"nothing")
     with pytest.raises(InputError, match="cannot be read as HDF5"):
+        load_observations(path)
+
+
+@pytest.mark.parametrize("camera", ["-1", "6", "1e300"])
+def test_an_observation_of_no_camera_of_idiap_is_named(tmp_path, camera):
+    path = write_idiap(tmp_path / "ba_problem.txt")
+    head, first, *rest = path.read_text().split("\n")
+    path.write_text("\n".join([head, f"{camera} {first.split(' ', 1)[1]}", *rest]))
+    with pytest.raises(InputError, match=re.escape(f"camera {float(camera):g}, point 0; it has 6 cameras")):
         load_observations(path)
 
 

@@ -14,6 +14,7 @@ from initfree.io.rows import observations_of_array, opencv_camera, unknown_camer
 from initfree.observations import Intrinsics, Observations
 
 _NUMBERS = 15
+_MOST_POINTS = 10**9
 
 
 def is_idiap(path: Path) -> bool:
@@ -44,11 +45,11 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Obser
         raise InputError(
             f"{path}: an observation is not camera, point, x, y; expected four numbers a line, pixels of an image"
         )
+    outside = (rows[:, :2] < 0.0) | (rows[:, :2] >= (cameras, _MOST_POINTS))
+    if outside.any():
+        camera, point = rows[np.flatnonzero(outside.any(axis=1))[0], :2]
+        raise InputError(f"{path}: an observation is of camera {camera:g}, point {point:g}; it has {cameras} cameras")
     camera, point, xy = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64), rows[:, 2:]
-    if (camera < 0).any() or (camera >= cameras).any() or (point < 0).any() or (point >= 10**9).any():
-        raise InputError(
-            f"{path}: an observation is of camera {camera.max()}, point {point.max()}; it has {cameras} cameras"
-        )
     landmark = np.where(np.arange(len(rows)) < free, point, points + point) + 1
     kind = intrinsics or "refine"
     width, height = 1.0 + np.ceil(np.abs(xy).max(axis=0))

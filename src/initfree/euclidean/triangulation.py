@@ -6,7 +6,7 @@ import numpy as np
 
 from initfree.engine import threads
 from initfree.engine.kernels import damp, kernel, unwhitened, whitened, whitening
-from initfree.euclidean.kernels import PARAMETERS, WORST, accumulate, in_camera, linearise, residual
+from initfree.euclidean.kernels import WORST, in_camera, residual
 from initfree.tracks import Array, Index, Tracks
 
 MAX_PAIRS = 15
@@ -16,7 +16,12 @@ _REFINED = 3
 _STEPS, _LAST_STEPS = np.int64(6), np.int64(20)
 _ZERO, _ONE = np.int64(0), np.int64(1)
 """NumPy's numbers and not Python's, which Numba takes for literals: it would compile a callee once for each value"""
-_TOLERANCE = 1e-10
+_TOLERANCE = 1e-8
+"""Share of the cost by which a step must lower it for another one."""
+_UNDAMPED = 1e-12
+"""Least damping of a step: rounding must not move a landmark along rays that are parallel."""
+_LARGE = 1e150
+"""Products of numbers are kept below, so that another factor does not overflow."""
 _PARALLEL = 1e-14
 """Damping of the point closest to rays, so that parallel ones have a far point and not a division by zero."""
 _CLOSE, _NARROW = 1.0, 10.0
@@ -100,27 +105,33 @@ def _rays(begin, end, cam, m, R, focal, radial, rays):
             rays[a, e] = (R[k, 0, e] * x + R[k, 1, e] * y + R[k, 2, e]) * norm
 
 
-@kernel(strict=True)
-def _cost(start, stop, cam, cameras, image, weight, scale, X, n):
-    """1/2 c² sum log(1 + w |r|²/c²) of one landmark at X[n], and how many of its observations have the worst error."""
+@kernel(inline="always")
+def _add_log(total, product, value):
+    """log(1 + value) more in total + log(1 + product): a multiplication and no logarithm, small values as exact as large."""
+    product += value * (1.0 + product)
+    if product > _LARGE:
+        total += np.log1p(product)
+        product = 0.0
+    return total, product
+
+
+@kernel(strict=True, error_model="numpy")
+def _cost(start, stop, cam, cameras, image, weight, scale, X):
+    """1/2 c² sum log(1 + w |r|²/c²) of one landmark at X."""
     R, t, focal, radial = cameras
     m, unit, cheirality = image
-    total = 0.0
-    worst = 0
+    total, product = 0.0, 0.0
     c2 = scale * scale
     for a in range(start, stop):
         if weight[a] == 0.0:
             continue
         k = cam[a]
-        x, y, z = in_camera(R, t, k, X[n, 0], X[n, 1], X[n, 2])
+        x, y, z = in_camera(R, t, k, X[0], X[1], X[2])
         p0, p1 = unit[a, 0], unit[a, 1]
         valid, r0, r1 = residual(x, y, z, focal[k], radial[k, 0], radial[k, 1], m[a, 0], m[a, 1], p0, p1, cheirality)
-        squared = r0 * r0 + r1 * r1
-        if not valid:
-            squared = 0.5 * WORST * WORST * (p0 * p0 + p1 * p1)
-            worst += 1
-        total += np.log1p(weight[a] * squared / c2)
-    return 0.5 * c2 * total, worst
+        squared = r0 * r0 + r1 * r1 if valid else 0.5 * WORST * WORST * (p0 * p0 + p1 * p1)
+        total, product = _add_log(total, product, weight[a] * squared / c2)
+    return 0.5 * c2 * (total + np.log1p(product))
 
 
 @kernel(strict=True)
@@ -144,44 +155,97 @@ def _closest(rays, centres, cam, first, last, stride, weight, V, M, h, X, n):
     X[n, 0], X[n, 1], X[n, 2] = unwhitened(M, u0, u1, u2)
 
 
-@kernel(strict=True)
-def _gauss_newton(start, stop, cam, cameras, image, weight, scale, steps, cost, scratch, X, n):
-    """Damped Gauss-Newton steps on landmark X[n] with Cauchy weights; returns its cost."""
-    V, M, J, B, r, h, Y = scratch
-    damping = 1e-6
+@kernel(strict=True, error_model="numpy")
+def _gauss_newton(start, stop, cam, cameras, image, weight, scale, steps, X, i):
+    """Damped Gauss-Newton steps V δ = -h on a landmark X[i] with Cauchy weights; its cost, how many of its observations have
+    the worst error, and whether more steps would change anything.
+
+    With B = dr/dX, ρ' = 1/(1 + w |r|²/c²): V = sum w ρ' B'B, h = sum w ρ' B'r, over observations with a derivative. They are
+    found with the cost of a step for the next one: one pass over the observations a step. All stays in registers.
+    """
+    R, t, focal, radial = cameras
+    m, unit, cheirality = image
     c2 = scale * scale
-    for _ in range(steps):
-        V[:, :] = 0.0
-        h[:] = 0.0
+    over = 1.0 / c2
+    damping = 1e-6
+    cost, worst, done = np.inf, 0, False
+    v00 = v10 = v11 = v20 = v21 = v22 = h0 = h1 = h2 = 0.0
+    X0, X1, X2 = X[i, 0], X[i, 1], X[i, 2]
+    Y0, Y1, Y2 = X0, X1, X2
+    for step in range(steps + 1):
+        total, product, behind = 0.0, 0.0, 0
+        t00 = t10 = t11 = t20 = t21 = t22 = g0 = g1 = g2 = 0.0
         for a in range(start, stop):
-            if weight[a] == 0.0:
+            w = weight[a]
+            if w == 0.0:
                 continue
-            linearise(a, cam[a], n, cameras, X, image, np.sqrt(weight[a]), 0, J, B, r)
-            root = np.sqrt(1.0 / (1.0 + (r[0, 0] * r[0, 0] + r[0, 1] * r[0, 1]) / c2))
-            for row in range(2):
-                r[0, row] *= root
-                for e in range(3):
-                    B[0, row, e] *= root
-            accumulate(B, r, 0, V, h)
-        damp(V, damping)
-        whitening(V, M)
-        u0, u1, u2 = whitened(M, h[0], h[1], h[2])
-        d0, d1, d2 = unwhitened(M, u0, u1, u2)
-        Y[0, 0], Y[0, 1], Y[0, 2] = X[n, 0] - d0, X[n, 1] - d1, X[n, 2] - d2
-        trial, _ = _cost(start, stop, cam, cameras, image, weight, scale, Y, _ZERO)
-        if trial < cost:
+            k = cam[a]
+            x, y, z = in_camera(R, t, k, Y0, Y1, Y2)
+            f, k1, k2 = focal[k], radial[k, 0], radial[k, 1]
+            p0, p1 = unit[a, 0], unit[a, 1]
+            valid, r0, r1 = residual(x, y, z, f, k1, k2, m[a, 0], m[a, 1], p0, p1, cheirality)
+            if not valid:
+                total, product = _add_log(total, product, w * over * 0.5 * WORST * WORST * (p0 * p0 + p1 * p1))
+                behind += 1
+                continue
+            squared = w * over * (r0 * r0 + r1 * r1)
+            total, product = _add_log(total, product, squared)
+            inverse = 1.0 / z
+            u, v = x * inverse, y * inverse
+            n = u * u + v * v
+            d, slope = 1.0 + n * (k1 + n * k2), 2.0 * (k1 + 2.0 * n * k2)
+            # dr/dx as in `kernels.linearise`, then dr/dX = dr/dx R.
+            s0, s1 = p0 * f * inverse, p1 * f * inverse
+            a0, a1 = s0 * (slope * u * u + d), s0 * slope * u * v
+            b0, b1 = s1 * slope * u * v, s1 * (slope * v * v + d)
+            a2, b2 = -(u * a0 + v * a1), -(u * b0 + v * b1)
+            c0 = a0 * R[k, 0, 0] + a1 * R[k, 1, 0] + a2 * R[k, 2, 0]
+            c1 = a0 * R[k, 0, 1] + a1 * R[k, 1, 1] + a2 * R[k, 2, 1]
+            c3 = a0 * R[k, 0, 2] + a1 * R[k, 1, 2] + a2 * R[k, 2, 2]
+            d0 = b0 * R[k, 0, 0] + b1 * R[k, 1, 0] + b2 * R[k, 2, 0]
+            d1 = b0 * R[k, 0, 1] + b1 * R[k, 1, 1] + b2 * R[k, 2, 1]
+            d3 = b0 * R[k, 0, 2] + b1 * R[k, 1, 2] + b2 * R[k, 2, 2]
+            w /= 1.0 + squared
+            t00 += w * (c0 * c0 + d0 * d0)
+            t10 += w * (c1 * c0 + d1 * d0)
+            t11 += w * (c1 * c1 + d1 * d1)
+            t20 += w * (c3 * c0 + d3 * d0)
+            t21 += w * (c3 * c1 + d3 * d1)
+            t22 += w * (c3 * c3 + d3 * d3)
+            g0 += w * (c0 * r0 + d0 * r1)
+            g1 += w * (c1 * r0 + d1 * r1)
+            g2 += w * (c3 * r0 + d3 * r1)
+        trial = 0.5 * c2 * (total + np.log1p(product))
+        if step == 0 or trial < cost:
             gained = cost - trial
-            for e in range(3):
-                X[n, e] = Y[0, e]
-            cost = trial
-            damping *= 0.1
-            if gained <= _TOLERANCE * cost:
-                break
+            cost, worst = trial, behind
+            X0, X1, X2 = Y0, Y1, Y2
+            v00, v10, v11, v20, v21, v22, h0, h1, h2 = t00, t10, t11, t20, t21, t22, g0, g1, g2
+            if step > 0:
+                damping = max(0.1 * damping, _UNDAMPED)
+            done = gained <= _TOLERANCE * cost
         else:
             damping *= 100.0
-            if damping > 1.0:
-                break
-    return cost
+            done = damping > 1.0
+        if done:
+            break
+        # V + damping I by LDL'.
+        shift = damping * (v00 + v11 + v22) / 3.0
+        p00 = v00 + shift
+        l10, l20 = v10 / p00, v20 / p00
+        p11 = v11 + shift - l10 * v10
+        w21 = v21 - l20 * v10
+        l21 = w21 / p11
+        p22 = v22 + shift - l20 * v20 - l21 * w21
+        done = not (p00 > 0.0 and p11 > 0.0 and p22 > 0.0)
+        if done:
+            break
+        y1 = h1 - l10 * h0
+        y2 = (h2 - l20 * h0 - l21 * y1) / p22
+        y1 = y1 / p11 - l21 * y2
+        Y0, Y1, Y2 = X0 - (h0 / p00 - l10 * y1 - l20 * y2), X1 - y1, X2 - y2
+    X[i, 0], X[i, 1], X[i, 2] = X0, X1, X2
+    return cost, worst, done
 
 
 @kernel()
@@ -189,7 +253,6 @@ def _triangulate(begin, end, ptr, cam, cameras, image, weight, scale, rays, cent
     V = np.empty((3, 3))
     M = np.empty((3, 3))
     h = np.empty(3)
-    scratch = (V, M, np.empty((1, 2, PARAMETERS)), np.empty((1, 2, 3)), np.empty((1, 2)), h, np.empty((1, 3)))
     starts = np.empty((MAX_PAIRS + 4, 3))
     costs = np.empty(MAX_PAIRS + 4)
     closely = 0.5 * scale * scale * np.log1p((_CLOSE / scale) ** 2) if scale <= _NARROW else -1.0
@@ -201,24 +264,21 @@ def _triangulate(begin, end, ptr, cam, cameras, image, weight, scale, rays, cent
         if count < 2:
             status[j] = 2
             continue
-        for e in range(3):
-            starts[0, e] = xyz[j, e]
+        starts[0] = xyz[j]
         best = _ZERO
         lowest = np.inf
-        fits = False
+        behind = _ZERO
+        fits = done = False
         if np.isfinite(starts[0, 0] + starts[0, 1] + starts[0, 2]):
-            cost, _ = _cost(start, stop, cam, cameras, image, weight, scale, starts, _ZERO)
-            lowest = _gauss_newton(start, stop, cam, cameras, image, weight, scale, _STEPS, cost, scratch, starts, _ZERO)
-            if image[2] and lowest <= closely * count:
-                _, behind = _cost(start, stop, cam, cameras, image, weight, scale, starts, _ZERO)
-                fits = behind == 0
+            lowest, behind, done = _gauss_newton(start, stop, cam, cameras, image, weight, scale, _STEPS, starts, _ZERO)
+            fits = image[2] and lowest <= closely * count and behind == 0
         found = 1
         if not fits:
             _closest(rays, centres, cam, start, stop - 1, _ONE, weight, V, M, h, starts, _ONE)
             _far_points(start, stop, cam, rays, centres, weight, h, starts)
             found = 4 + _pairs(start, stop, cam, rays, centres, weight, count, V, M, h, starts)
         for n in range(1, found):
-            costs[n], _ = _cost(start, stop, cam, cameras, image, weight, scale, starts, n)
+            costs[n] = _cost(start, stop, cam, cameras, image, weight, scale, starts[n])
             if not np.isfinite(starts[n, 0] + starts[n, 1] + starts[n, 2]):
                 costs[n] = np.inf
         for _ in range(min(_REFINED, found - 1)):
@@ -227,17 +287,16 @@ def _triangulate(begin, end, ptr, cam, cameras, image, weight, scale, rays, cent
                 n = other if costs[other] < costs[n] else n
             if costs[n] == np.inf:
                 break
-            cost = _gauss_newton(start, stop, cam, cameras, image, weight, scale, _STEPS, costs[n], scratch, starts, n)
+            cost, worst, end = _gauss_newton(start, stop, cam, cameras, image, weight, scale, _STEPS, starts, n)
             costs[n] = np.inf
             if cost < lowest:
-                lowest = cost
+                lowest, behind, done = cost, worst, end
                 best = n
         if lowest < np.inf:
-            _gauss_newton(start, stop, cam, cameras, image, weight, scale, _LAST_STEPS, lowest, scratch, starts, best)
-            for e in range(3):
-                xyz[j, e] = starts[best, e]
-        _, worst = _cost(start, stop, cam, cameras, image, weight, scale, xyz, j)
-        status[j] = 1 if worst > 0 else 0
+            if not done:
+                _, behind, _ = _gauss_newton(start, stop, cam, cameras, image, weight, scale, _LAST_STEPS, starts, best)
+            xyz[j] = starts[best]
+        status[j] = 1 if behind > 0 else 0
 
 
 @kernel(strict=True)

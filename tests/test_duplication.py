@@ -5,7 +5,7 @@ import pytest
 from synthetic import Scene, ring, tracks_of
 
 from initfree.certificate.thresholds import MIN_SHARING
-from initfree.certificate.twins import duplication, merged_observations
+from initfree.certificate.twins import _counted, duplication, merged_observations
 from initfree.generator import generate, presets
 from initfree.generator.config import Config, Groups, Lateral, LookAt, Part, Parts, Visibility
 from initfree.tracks import Array
@@ -121,3 +121,19 @@ def test_what_is_hidden_by_what_a_camera_sees_nearer_is_not_missed():
     everything = np.ones(tracks.observations, dtype=bool)
     found = duplication(tracks, x[:, :2] / x[:, 2:], np.full((len(x), 2), 500.0), cameras, X[kept], everything)
     assert found.sharing > MIN_SHARING + 0.15
+
+
+@pytest.mark.parametrize("cameras", [6, 400])
+def test_cases_are_counted_by_pair_whether_the_table_or_the_list_is_smaller(cameras: int):
+    rng = np.random.default_rng(3)
+    k, l, seen = rng.integers(0, 6, 500), rng.integers(0, 6, 500), rng.random(500) < 0.5
+    counted = _counted(cameras, k, l, seen)
+    expected, shared = np.zeros((2, cameras, cameras))
+    for table, chosen in ((expected, np.ones_like(seen)), (shared, seen)):
+        np.add.at(table, (k[chosen], l[chosen]), 1.0)
+        np.add.at(table, (l[chosen], k[chosen]), 1.0)
+    i, j = np.nonzero(expected)
+    assert np.array_equal(counted.i, i)
+    assert np.array_equal(counted.k, j)
+    assert np.array_equal(counted.expected, expected[i, j])
+    assert np.array_equal(counted.shared, shared[i, j])

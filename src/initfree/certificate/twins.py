@@ -206,16 +206,30 @@ def _sharing(tracks: Tracks, m: Array, cameras: Cameras, xyz: Array, counts: NDA
     sight = view[0], view[1], cells, farthest
     k, l, seen_too = _expected(tracks.ptr, tracks.cam, counts, R, centres, sight, xyz, closest, every)
 
-    both = np.concatenate([k, l]), np.concatenate([l, k])
+    return _counted(tracks.cameras, k, l, seen_too)
 
-    def counted(values: Array) -> coo_array:
+
+def _counted(n: int, k: Index, l: Index, seen_too: NDArray[np.bool_]) -> _Pairs:
+    """Pairs of n cameras, both ways, with the cases (k, l) and of those the ones that were `seen_too`."""
+    place = k * n + l
+    if n * n <= len(place):
+        # A number for every two cameras is less than one for every case.
+        expected, shared = (np.bincount(cases, minlength=n * n) for cases in (place, place[seen_too]))
+        pairs = np.flatnonzero(expected)
+        expected, shared = expected[pairs], shared[pairs]
+    else:
+        pairs, which, expected = np.unique(place, return_inverse=True, return_counts=True)
+        shared = np.bincount(which[seen_too], minlength=len(pairs))
+    first, second = pairs // n, pairs % n
+    both = np.concatenate([first, second]), np.concatenate([second, first])
+
+    def added(values: Index) -> coo_array:
         # Sums of zeros stay, so that both have the same pairs.
-        return coo_array((np.tile(values, 2), both), shape=(tracks.cameras, tracks.cameras)).tocsr().tocoo()
+        return coo_array((np.tile(values.astype(np.float64), 2), both), shape=(n, n)).tocsr().tocoo()
 
-    expected, shared = counted(np.ones(len(k))), counted(seen_too.astype(np.float64))
-    i, k = expected.coords
-    numbers = (np.asarray(one.data, dtype=np.float64) for one in (expected, shared))
-    return _Pairs(i.astype(np.int64), k.astype(np.int64), *numbers)
+    sums = added(expected), added(shared)
+    i, k = (side.astype(np.int64) for side in sums[0].coords)
+    return _Pairs(i, k, *(np.asarray(one.data, dtype=np.float64) for one in sums))
 
 
 @kernel(inline="always")

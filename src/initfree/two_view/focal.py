@@ -13,11 +13,13 @@ import pycolmap
 
 from initfree.problem import Problem
 from initfree.tracks import Array, Index, evenly
-from initfree.two_view.geometry import MAX_ERROR, MOST_MATCHES, OnPair, Pair, estimated, shared_matches
+from initfree.two_view.geometry import MAX_ERROR, OnPair, Pair, estimated, shared_matches
 from initfree.upgrade.linear import TYPICAL_FOCAL
 
 _FOCALS = np.geomspace(0.3, 6.0, 61)
 """in units of the largest observation: fields of view from 147 to 19 degrees"""
+_MATCHES = 150
+"""of a pair, at most: twice as many give the same focal lengths"""
 _LEAST_INLIERS = 16
 """twice what defines a fundamental matrix"""
 _MOST_WEIGHT = 100.0
@@ -56,14 +58,17 @@ def guess_focals(problem: Problem, seed: int, on_pair: OnPair | None = None) -> 
     shared = _best(pairs.weight, _cost(pairs.F, everywhere, everywhere), typical)
     ids, group = np.unique(problem.camera_ids, return_inverse=True)
     focal = np.full(len(ids), shared)
+    mine_of = [pairs.of_group(group, g) for g in range(len(ids))]
     for _ in range(_ROUNDS):
-        for g in range(len(ids)):
-            mine = pairs.of_group(group, g)
+        before = focal.copy()
+        for g, mine in enumerate(mine_of):
             sides = [
                 np.where((group[side] == g)[:, None], _FOCALS, focal[group[side]][:, None])
                 for side in (pairs.k[mine], pairs.l[mine])
             ]
             focal[g] = _best(pairs.weight[mine], _cost(pairs.F[mine], *sides), shared)
+        if (focal == before).all():
+            break
     return focal[group]
 
 
@@ -140,7 +145,7 @@ def _fundamental_matrices(problem: Problem, seed: int, on_pair: OnPair | None) -
 
     def fundamental_matrix(pair: Pair) -> tuple[int, int, Array, float] | None:
         k, l, matches = pair
-        xk, xl = (problem.m[side] * unit for side in evenly(matches, MOST_MATCHES).T)
+        xk, xl = (problem.m[side] * unit for side in evenly(matches, _MATCHES).T)
         estimate = pycolmap.estimate_fundamental_matrix(xl, xk, options)
         if estimate is None or estimate["num_inliers"] < _LEAST_INLIERS:
             return None

@@ -24,8 +24,8 @@ MIN_INLIERS = 12
 """of a pair whose rotation counts: fewer say nothing"""
 MOST_MATCHES = 300
 """of a pair that a geometry is estimated from: more do not make its rotation better"""
-TRIALS = (30, 5000)
-"""of RANSAC, at least and at most: as good rotations of the South Building as a hundred, in a quarter of the time"""
+TRIALS = (15, 5000)
+"""of RANSAC, at least and at most: as good rotations of BAL's problems as thirty, of the South Building as a hundred"""
 OnPair = Callable[[int], None]
 """called with the number of the pair that is done"""
 

@@ -105,7 +105,7 @@ def _extended(part: _Part, result: Result) -> _Part | None:
 
 def readjusted(problem: Problem, reconstruction: Reconstruction, config: SolveConfig) -> tuple[Reconstruction, StageReport]:
     """At the last scale alone: what is left is near its optimum."""
-    limits = replace(repair_limits(problem, 100, config.adjust_tolerance), scales=(INLIER_PIXELS,))
+    limits = replace(repair_limits(problem, 100, config.adjust_tolerance), scales=(INLIER_PIXELS,), near=True)
     reconstruction, convergence = adjust(
         problem.tracks, problem.m, problem.unit, reconstruction, limits, groups=problem.camera_ids
     )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from initfree.certificate.focal import FocalLengths
-from initfree.engine.levenberg_marquardt import LMConfig
+from initfree.engine.levenberg_marquardt import NEAR, LMConfig
 from initfree.engine.losses import Cauchy
 from initfree.euclidean.intrinsics import SHORT, WEAK, IntrinsicsAdjustment, View, refine
 from initfree.euclidean.lenses import Deviations, Lenses, Prior, with_parameters
@@ -44,7 +44,7 @@ ATTRIBUTED = 1.1
 """times what other principal points and distortion lower the cost by: what a focal length that is off must"""
 ALIKE = Deviations(focal=0.01, principal_point=0.03, distortion=0.03, aspect=1e-4)
 """how much cameras of one make differ"""
-QUICK = LMConfig(max_iterations=15, tolerance=1e-4, told=False)
+QUICK = LMConfig(max_iterations=15, tolerance=1e-4, damping=NEAR, told=False)
 """for fits that only decide"""
 _RADIAL = 2
 """distortion coefficients of OPENCV that are radial, the first ones"""

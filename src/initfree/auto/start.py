@@ -177,7 +177,7 @@ def _projective(state: State, start: Start) -> State | None:
 
 def _readjusted(problem: Problem, reconstruction: Reconstruction, limits: AdjustConfig) -> Reconstruction:
     """At the last scale alone."""
-    last = replace(limits, scales=limits.scales[-1:])
+    last = replace(limits, scales=limits.scales[-1:], near=True)
     return adjust(problem.tracks, problem.m, problem.unit, reconstruction, last, groups=problem.camera_ids)[0]
 
 
@@ -234,7 +234,7 @@ def _adjusted(problem: Problem, part: Problem, left: Index | None, state: State)
     xyz[left] = state.reconstruction.xyz
     reconstruction, _ = adjust(
         problem.tracks, problem.m, problem.unit, replace(state.reconstruction, xyz=xyz),
-        replace(limits, scales=limits.scales[-1:]), groups=problem.camera_ids,
+        replace(limits, scales=limits.scales[-1:], near=True), groups=problem.camera_ids,
     )  # fmt: skip
     return reconstruction, state
 

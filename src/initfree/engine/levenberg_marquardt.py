@@ -11,6 +11,8 @@ from initfree.tracks import Array
 
 _DAMPING_FLOOR = 1e-15
 _DAMPING_CEILING = 1e15
+NEAR = 1e-7
+"""first damping of a stage that begins near its optimum: with more, its first steps go where the damping lets them"""
 STATIONARY = 1e-4
 """gradient cosine up to which a stage that no longer gains has converged; where it is larger it is on a plateau"""
 

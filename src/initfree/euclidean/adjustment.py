@@ -8,6 +8,7 @@ import numpy as np
 from initfree.engine import threads
 from initfree.engine.factorisation import factorisation
 from initfree.engine.levenberg_marquardt import (
+    NEAR,
     Convergence,
     Iteration,
     LMConfig,
@@ -170,6 +171,8 @@ class AdjustConfig:
     """the last scale ends when a step lowers the cost by less than this share"""
     floor: float = 0.0
     """the share is of what the cost has above this: for whoever asks only whether it comes down to it"""
+    near: bool = False
+    """whether the beginning is near the optimum: the first scale's damping is low then, as that of a last one always is"""
 
     def __post_init__(self) -> None:
         if not self.scales or not all(scale > 0.0 for scale in self.scales):
@@ -202,6 +205,7 @@ def adjust(
     if not config.cheirality:
         rounds.append((LeastSquares(), False))
     parts = []
+    last = len(rounds) - 1
     for k, (loss, cheirality) in enumerate(rounds):
         scale = loss.scale if isinstance(loss, Cauchy) else _WIDE
         xyz, _ = triangulate(tracks, m, unit, *state.cameras, state.xyz, weight=weight, scale=scale, cheirality=cheirality)
@@ -209,6 +213,9 @@ def adjust(
             tracks, m, unit, replace(state, xyz=xyz),
             free=config.free, groups=groups, weight=weight, cheirality=cheirality,
         )  # fmt: skip
-        parts.append(stage.minimise(limits if k == len(rounds) - 1 else coarse(limits), loss, stage.telling(on_step)))
+        ended = limits if k == last else coarse(limits)
+        if config.near if k == 0 else k == last:
+            ended = replace(ended, damping=NEAR)
+        parts.append(stage.minimise(ended, loss, stage.telling(on_step)))
         state = stage.state
     return state, joined(parts)

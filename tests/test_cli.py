@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from commanding import write_ring
 
 import initfree
 from initfree.commands import extras
@@ -187,3 +188,38 @@ def test_kernels_are_known_to_be_missing_where_nothing_is_kept(tmp_path):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     process = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert process.stdout == "True\n"
+
+
+def test_kept_machine_code_is_used_without_getting_ready_to_compile_and_the_rest_is_compiled(tmp_path):
+    program = """
+import sys
+import numpy as np
+from initfree.engine.compilation import expect_kept
+from initfree.engine.kernels import project
+expect_kept()
+P, X = np.arange(12.0).reshape(1, 3, 4), np.arange(4.0).reshape(1, 4)
+for kind in (np.float64, np.float32):
+    y = np.zeros((1, 3), kind)
+    project(0, 1, np.array([0, 1]), np.array([0]), P, X, y)
+    print(y.tolist(), sum(project.stats.cache_hits.values()), "numba.np.arraymath" in sys.modules, flush=True)
+    if len(sys.argv) > 1:
+        break
+"""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    told = []
+    for arguments in (["first"], []):
+        command = [sys.executable, "-c", program, *arguments]
+        process = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        told.append(process.stdout.splitlines())
+    expected = [[14.0, 38.0, 62.0]]
+    assert told == [[f"{expected} 0 True"], [f"{expected} 1 False", f"{expected} 1 True"]]
+
+
+@pytest.mark.parametrize("before", [[], ["-m", "cProfile"]])
+def test_a_solve_ends_with_all_that_it_printed_also_under_a_profiler(before, tmp_path):
+    model = write_ring(tmp_path)
+    process = python(*before, "-m", "initfree", "solve", str(model), "-o", str(tmp_path / "out"))
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert f"the run on a page: {tmp_path / 'out' / 'summary.html'}\n" in out
+    assert ("function calls" in out) == bool(before)

@@ -97,7 +97,12 @@ def _choices(config: SolveConfig) -> dict[str, tuple[str, ...]]:
 
     hints = get_type_hints(type(config))
     literals = {f.name: get_args(hints[f.name]) for f in fields(config) if _is_literal(hints[f.name])}
-    return {"formulation": tuple(formulations.names()), "init": tuple(INITIALIZATIONS), **literals}
+    one = config.formulation
+    return {
+        "formulation": (one,) if formulations.known(one) else tuple(formulations.names()),
+        "init": tuple(INITIALIZATIONS),
+        **literals,
+    }
 
 
 def _is_literal(hint: Any) -> bool:

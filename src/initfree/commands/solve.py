@@ -1,4 +1,8 @@
-"""`initfree solve`: a reconstruction from observations, written as a COLMAP model."""
+"""`initfree solve`: a reconstruction from observations, written as a COLMAP model.
+
+What only some solves need (parts, compilation) is imported where it is needed: a small solve takes less than a second, of
+which imports are the larger part.
+"""
 
 import time
 from dataclasses import asdict, replace
@@ -9,15 +13,13 @@ import tyro
 from rich.console import Console
 
 from initfree.api import solve as solve_problem
-from initfree.auto.parts import check_parts, processes, solve_in_parts
 from initfree.auto.search import most_starts
 from initfree.commands.display import print_metrics, print_result, print_verdict
 from initfree.commands.options import Output
 from initfree.commands.solve_progress import Shown, SolveProgress
-from initfree.commands.warmup import compile_all
 from initfree.config import SolveConfig, Strategy
 from initfree.drawing.summary import FILE as SUMMARY
-from initfree.engine.compilation import must_compile
+from initfree.engine.compilation import expect_kept, must_compile
 from initfree.engine.threads import set_threads
 from initfree.errors import InputError
 from initfree.evaluation import Metrics, evaluate_models
@@ -95,6 +97,8 @@ def solve(
     if parts is not None:
         if strategy != "auto" or config.rotations == "truth":
             raise InputError("--parts solves each part with the strategy auto and estimated rotations; expected no other")
+        from initfree.auto.parts import check_parts
+
         check_parts(problem, parts)
     o = problem.observations
     alignment.check([image.name for image in o.images], o.moments or {})
@@ -106,6 +110,8 @@ def solve(
             if parts is None:
                 result = solve_problem(problem, config, strategy, truth=model, on_progress=progress)
             else:
+                from initfree.auto.parts import processes, solve_in_parts
+
                 with processes() as executor:
                     result = solve_in_parts(problem, config, cameras=parts, executor=executor, on_progress=progress)
         metrics = None if model is None else _scored(result, model)
@@ -137,8 +143,12 @@ def _options(asked: dict[str, Any]) -> dict[str, Any]:
 def _compile(progress: SolveProgress) -> None:
     """Once on a machine, and told: a first run looks hung otherwise."""
     if must_compile():
+        from initfree.commands.warmup import compile_all
+
         with progress.compiling():
             compile_all()
+    else:
+        expect_kept()
 
 
 def _align(staging: Path, alignment: Alignment) -> InputError | None:

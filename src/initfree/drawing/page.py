@@ -1,7 +1,10 @@
 """The frame of every page: one file with its style, its scripts and its data inside."""
 
 import json
+import os
+import sys
 from importlib.resources import files
+from pathlib import Path
 
 import jinja2
 
@@ -19,12 +22,25 @@ def environment(*loaders: jinja2.BaseLoader) -> jinja2.Environment:
     """Templates of the caller first, then the shared ones; `css` and `page_script` are there for `base.html.j2`."""
     shared = jinja2.PackageLoader("initfree.drawing")
     made = jinja2.Environment(
-        loader=jinja2.ChoiceLoader([*loaders, shared]), autoescape=True, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.ChoiceLoader([*loaders, shared]),
+        bytecode_cache=_kept(),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     made.globals.update(css=read("base.css"), page_script=read("page.js"))
     made.filters["script_json"] = lambda value: script_safe(json.dumps(value, separators=(",", ":"), allow_nan=False))
     made.filters.update(number=number, percent=lambda value, how: number(value, how, 100.0) + "%")
     return made
+
+
+def _kept() -> jinja2.BytecodeCache | None:
+    """Compiled templates beside the bytecode of this module, where Python keeps that: to compile them takes longer than to
+    fill them in."""
+    place = Path(__file__).with_name("__pycache__")
+    if sys.dont_write_bytecode or not os.access(place, os.W_OK):
+        return None
+    return jinja2.FileSystemBytecodeCache(str(place), "%s.jinja")
 
 
 def number(value: float | None, how: str, factor: float = 1.0) -> str:

@@ -1,10 +1,13 @@
-"""Which kernels have machine code kept on disk, so that a person can be told before a solve that compiles for a while."""
+"""Which kernels have machine code kept on disk: a person is told before a solve that compiles for a while, and a solve that
+does not compile does not wait until Numba could."""
 
 import sys
 from pathlib import Path
 from typing import Any
 
+from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
+from numba.core.runtime.nrt import rtsys
 
 ABOUT_SECONDS = 40
 """that compiling all kernels of a solve takes on one core of 2024"""
@@ -43,3 +46,28 @@ def must_compile() -> bool:
     """Whether a solve has to compile first."""
     loaded = kernels()
     return any(not any(map(kept, loaded[name])) for name in _EVERY_SOLVE if name in loaded)
+
+
+class _Kept(FunctionCache):
+    """Numba's cache, which otherwise loads all that Numba compiles with before it looks for machine code: as long as twenty
+    kernels take.
+
+    Machine code needs Numba's runtime only. Where there is none for a signature, Numba's compiler loads the rest by itself.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
+def expect_kept() -> None:
+    """Kernels that are loaded by now take their machine code from disk without getting ready to compile."""
+    # Numba has no public way: a version whose cache is made otherwise keeps its own.
+    if not (hasattr(FunctionCache, "_load_overload") and hasattr(FunctionCache, "_guard_against_spurious_io_errors")):
+        return
+    for found in kernels().values():
+        for kernel in found:
+            cache: Any = getattr(kernel, "_cache", None)
+            if type(cache) is FunctionCache:
+                cache.__class__ = _Kept

@@ -1,5 +1,5 @@
 """Object-space error formulations, one a file."""
 
-from initfree.formulations.base import Formulation, LinearFormulation, make, names, register
+from initfree.formulations.base import Formulation, LinearFormulation, known, make, names, register
 
-__all__ = ["Formulation", "LinearFormulation", "make", "names", "register"]
+__all__ = ["Formulation", "LinearFormulation", "known", "make", "names", "register"]

@@ -6,7 +6,7 @@ import platform
 import resource
 import sys
 from dataclasses import asdict
-from importlib import metadata
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,8 @@ def describe(result: "Result") -> dict[str, Any]:
     return {
         "input": problem.observations.source,
         "configuration": asdict(result.config) | {"min_obs": problem.min_obs, "calibrated": problem.calibrated},
-        "versions": {name: metadata.version(name) for name in _PACKAGES} | {"python": platform.python_version()},
+        # They are loaded: asking for the metadata of what is installed reads and parses a file each.
+        "versions": {name: import_module(name).__version__ for name in _PACKAGES} | {"python": platform.python_version()},
         "problem": {
             "cameras": problem.tracks.cameras,
             "landmarks": problem.tracks.landmarks,

@@ -1,4 +1,4 @@
-"""The reduced camera system from what each observation left (`kernels.condense`): blocks of cameras and of their pairs.
+"""The reduced camera system from what each observation left (`elimination.condense`): blocks of cameras and of their pairs.
 
 A block is a sum over landmarks of 3x3 factors times X X'. Factors times the ten distinct numbers of X X' are summed in
 registers, pair by pair (`shared_observations`), and written out as 12x12 when all landmarks have been seen.
@@ -7,16 +7,29 @@ registers, pair by pair (`shared_observations`), and written out as 12x12 when a
 import numpy as np
 
 from initfree.engine.kernels import kernel
-from initfree.engine.simd import LANES_4, add_product, add_to, load, number, zeros
+from initfree.engine.simd import (
+    LANES_4,
+    LANES_8,
+    LANES_10,
+    add_product,
+    add_products,
+    add_to,
+    arranged,
+    load,
+    number,
+    total,
+    zeros,
+)
 
 _DISTINCT = 10
 """Entries of the symmetric 4x4 matrix X X'."""
-_COUPLED = 3 * _DISTINCT * 4
-"""Numbers of a pair's block while it is summed: columns of the factors, padded to 4, for each entry of X X'"""
+_COUPLED = 9 * _DISTINCT
+"""Numbers of a pair's block while it is summed: eight factors, column by column, for each entry of X X', and the ninth's"""
 _OWN = 6 * 16 + 3 * 4
 """Numbers of a camera's own: six factors times the ten, padded, and the gradient"""
 _ALIGNED = (0,) * 16
 """Vectors for the ten"""
+_rows, _columns, _ninth = arranged(0, 1, 2, 0, 1, 2, 0, 1), arranged(0, 0, 0, 1, 1, 1, 2, 2), arranged(2)
 
 
 @kernel()
@@ -35,67 +48,72 @@ def couple(begin, end, shared, place, landmark, Z, A, weight, XX, blocks):
         for t in range(ranges):
             for n in range(start, start + step):
                 if ptr[t, n] < ptr[t, n + 1]:
-                    _add_pair(ptr[t, n], ptr[t, n + 1], later, earlier, landmark, Z, A, weight, XX, sums, n - start)
+                    _add_pair(
+                        ptr[t, n], ptr[t, n + 1], later, earlier, landmark, Z, A, weight, XX, sums, _COUPLED * (n - start)
+                    )
         for n in range(start, start + step):
             if ptr[0, n] < ptr[0, n + 1] or ranges > 1:
                 _write_pair(sums, _COUPLED * (n - start), blocks[place[n]])
 
 
 @kernel(inline="always")
-def _add_pair(first, last, later, earlier, landmark, Z, A, weight, XX, sums, n):
-    """sums[n] += (Z_a Z_b') ⊗ X X' over a list, a column of factors at a time; weighted ((A_a + w_b Z_a) Z_b') ⊗ X X'."""
+def _add_pair(first, last, later, earlier, landmark, Z, A, weight, XX, sums, at):
+    """sums[at:] += (Z_a Z_b') ⊗ X X' over a list; weighted ((A_a + w_b Z_a) Z_b') ⊗ X X'."""
     weighted = A.size > 0
     left = A if weighted else Z
-    for c in range(3):
-        s0, s1, s2, s3, s4 = zeros(LANES_4), zeros(LANES_4), zeros(LANES_4), zeros(LANES_4), zeros(LANES_4)
-        s5, s6, s7, s8, s9 = zeros(LANES_4), zeros(LANES_4), zeros(LANES_4), zeros(LANES_4), zeros(LANES_4)
-        for index in range(first, last):
-            a, b = number(later, index), number(earlier, index)
-            x = _DISTINCT * number(landmark, a)
-            z, y = 9 * a, 9 * b + c
-            b0, b1, b2 = number(Z, y), number(Z, y + 3), number(Z, y + 6)
-            f = add_product(zeros(LANES_4), load(left, z, LANES_4), b0)
-            f = add_product(f, load(left, z + 3, LANES_4), b1)
-            f = add_product(f, load(left, z + 6, LANES_4), b2)
-            if weighted:
-                w = number(weight, b)
-                f = add_product(f, load(Z, z, LANES_4), w * b0)
-                f = add_product(f, load(Z, z + 3, LANES_4), w * b1)
-                f = add_product(f, load(Z, z + 6, LANES_4), w * b2)
-            s0 = add_product(s0, f, number(XX, x))
-            s1 = add_product(s1, f, number(XX, x + 1))
-            s2 = add_product(s2, f, number(XX, x + 2))
-            s3 = add_product(s3, f, number(XX, x + 3))
-            s4 = add_product(s4, f, number(XX, x + 4))
-            s5 = add_product(s5, f, number(XX, x + 5))
-            s6 = add_product(s6, f, number(XX, x + 6))
-            s7 = add_product(s7, f, number(XX, x + 7))
-            s8 = add_product(s8, f, number(XX, x + 8))
-            s9 = add_product(s9, f, number(XX, x + 9))
-        at = _COUPLED * n + 40 * c
-        add_to(sums, at, s0)
-        add_to(sums, at + 4, s1)
-        add_to(sums, at + 8, s2)
-        add_to(sums, at + 12, s3)
-        add_to(sums, at + 16, s4)
-        add_to(sums, at + 20, s5)
-        add_to(sums, at + 24, s6)
-        add_to(sums, at + 28, s7)
-        add_to(sums, at + 32, s8)
-        add_to(sums, at + 36, s9)
+    s0, s1, s2, s3, s4 = zeros(LANES_8), zeros(LANES_8), zeros(LANES_8), zeros(LANES_8), zeros(LANES_8)
+    s5, s6, s7, s8, s9 = zeros(LANES_8), zeros(LANES_8), zeros(LANES_8), zeros(LANES_8), zeros(LANES_8)
+    s = zeros(LANES_10)
+    for index in range(first, last):
+        a, b = number(later, index), number(earlier, index)
+        x = _DISTINCT * number(landmark, a)
+        a0, a1, a2 = load(left, 9 * a, LANES_4), load(left, 9 * a + 3, LANES_4), load(left, 9 * a + 6, LANES_4)
+        b0, b1, b2 = load(Z, 9 * b, LANES_4), load(Z, 9 * b + 3, LANES_4), load(Z, 9 * b + 6, LANES_4)
+        if weighted:
+            w = number(weight, b)
+            a0 = add_product(a0, load(Z, 9 * a, LANES_4), w)
+            a1 = add_product(a1, load(Z, 9 * a + 3, LANES_4), w)
+            a2 = add_product(a2, load(Z, 9 * a + 6, LANES_4), w)
+        f = add_products(zeros(LANES_8), _rows(a0), _columns(b0))
+        f = add_products(f, _rows(a1), _columns(b1))
+        f = add_products(f, _rows(a2), _columns(b2))
+        s0 = add_product(s0, f, number(XX, x))
+        s1 = add_product(s1, f, number(XX, x + 1))
+        s2 = add_product(s2, f, number(XX, x + 2))
+        s3 = add_product(s3, f, number(XX, x + 3))
+        s4 = add_product(s4, f, number(XX, x + 4))
+        s5 = add_product(s5, f, number(XX, x + 5))
+        s6 = add_product(s6, f, number(XX, x + 6))
+        s7 = add_product(s7, f, number(XX, x + 7))
+        s8 = add_product(s8, f, number(XX, x + 8))
+        s9 = add_product(s9, f, number(XX, x + 9))
+        diagonal = add_products(add_products(add_products(zeros(LANES_4), a0, b0), a1, b1), a2, b2)
+        s = add_product(s, load(XX, x, LANES_10), total(_ninth(diagonal)))
+    add_to(sums, at, s0)
+    add_to(sums, at + 8, s1)
+    add_to(sums, at + 16, s2)
+    add_to(sums, at + 24, s3)
+    add_to(sums, at + 32, s4)
+    add_to(sums, at + 40, s5)
+    add_to(sums, at + 48, s6)
+    add_to(sums, at + 56, s7)
+    add_to(sums, at + 64, s8)
+    add_to(sums, at + 72, s9)
+    add_to(sums, at + 80, s)
 
 
 @kernel(strict=True)
 def _write_pair(sums, at, block):
-    """The 12x12 block from its factors: that in row r and column c times entry k of X X' is -sums[at + 40 c + 4 k + r]."""
-    for c in range(3):
-        k = at + 40 * c
-        for x in range(4):
-            for y in range(x, 4):
+    """The 12x12 block from its factors: that in row r and column c times entry k of X X' is -sums[at + 8 k + 3 c + r]."""
+    k = 0
+    for x in range(4):
+        for y in range(x, 4):
+            for c in range(3):
                 for r in range(3):
-                    block[4 * r + x, 4 * c + y] = -sums[k + r]
-                    block[4 * r + y, 4 * c + x] = -sums[k + r]
-                k += 4
+                    value = -sums[at + 80 + k if r + c == 4 else at + 8 * k + 3 * c + r]
+                    block[4 * r + x, 4 * c + y] = value
+                    block[4 * r + y, 4 * c + x] = value
+            k += 1
 
 
 @kernel()

@@ -4,12 +4,13 @@ from typing import Protocol
 
 import numpy as np
 
-from initfree.engine import kernels, products, threads
+from initfree.engine import products, threads
 from initfree.engine.blocks import couple, own
 from initfree.engine.camera_pairs import NO_PAIRS, CameraPairs
+from initfree.engine.elimination import condense
 from initfree.engine.factorisation import factorisation
 from initfree.engine.linear_solver import LinearSolver, Preconditioner, conjugate_gradients, power_series
-from initfree.engine.quadratic import Quadratic
+from initfree.engine.quadratic import Quadratic, columns
 from initfree.engine.shared_observations import IN_CACHE, shared_observations
 from initfree.engine.simd import rows_of, vectors
 from initfree.tracks import Array, Index, Tracks
@@ -36,7 +37,7 @@ class CameraTerm(Protocol):
 
 
 class Condensed:
-    """What `kernels.condense` leaves of observations and landmarks, with what it came from."""
+    """What `elimination.condense` leaves of observations and landmarks, with what it came from."""
 
     def __init__(self, tracks: Tracks) -> None:
         n, landmarks = tracks.observations, tracks.landmarks
@@ -54,8 +55,8 @@ class Condensed:
             self.K, self.A = np.empty((t.landmarks, 3, 3)), vectors(t.observations, 9)
         self.S, self.weight, self.X = q.S, weight, X
         threads.run(
-            kernels.condense, t.ptr, t.ptr, t.cam, q.S, q.anchor, q.g, weight, P, X, homogeneous, damping,
-            self.columns, rows_of(self.A, 3, 3), self.D, self.e, rows_of(self.XX, 10), self.M, self.u, self.shift, self.K,
+            condense, t.ptr, t.ptr, t.cam, *q.flat, weight, columns(P), X, homogeneous, damping,
+            self.Z, self.A, self.D.reshape(-1), self.e.reshape(-1), self.XX, self.M, self.u, self.shift, self.K,
         )  # fmt: skip
 
     @property

@@ -1,6 +1,6 @@
 """Products with the reduced system without its blocks: about 60 multiply-adds an observation, in linear memory.
 
-With x_i (3x4) a vector's part of camera i, y_a = x_i X_j and what `kernels.condense` left, camera i's part of H x is
+With x_i (3x4) a vector's part of camera i, y_a = x_i X_j and what `elimination.condense` left, camera i's part of H x is
 
     sum_a ( S_a y_a - Z_a q_j ) ⊗ X_j,     q_j = sum_b Z_b' y_b,
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from initfree.engine import kernels, threads
+from initfree.engine import elimination, kernels, threads
 from initfree.tracks import Array, Tracks
 
 
@@ -30,6 +30,11 @@ class Quadratic:
         S = np.stack([np.einsum("nk,nk->n", A[:, :, a], A[:, :, b]) for a in range(3) for b in range(a, 3)], axis=1)
         return cls(S, anchor, np.einsum("nka,nk->na", A, r), np.einsum("nk,nk->n", r, r))
 
+    @property
+    def flat(self) -> tuple[Array, Array, Array]:
+        """S, ȳ and g as `elimination` takes them."""
+        return self.S.reshape(-1), self.anchor.reshape(-1), self.g.reshape(-1)
+
     def squared_residuals(self, y: Array) -> Array:
         """The value at y for every observation."""
         values = np.empty(len(y))
@@ -40,7 +45,7 @@ class Quadratic:
         """v*(P): the landmarks [x; 1] that minimise it for fixed cameras, and y = P X."""
         X, y = np.empty((tracks.landmarks, 4)), np.empty((tracks.observations, 3))
         t = tracks
-        threads.run(kernels.eliminate, t.ptr, t.ptr, t.cam, self.S, self.anchor, self.g, P, X, y)
+        threads.run(elimination.eliminate, t.ptr, t.ptr, t.cam, *self.flat, columns(P), X, y.reshape(-1))
         return X, y
 
     def weighted(self, w: Array) -> "Quadratic":
@@ -48,8 +53,15 @@ class Quadratic:
         return Quadratic(self.S * w[:, None], self.anchor, self.g * w[:, None], self.c * w)
 
 
+def columns(P: Array) -> Array:
+    """Of the cameras, as `elimination` takes them."""
+    padded = np.zeros((len(P), 4, 4))
+    padded[:, :, :3] = P.transpose(0, 2, 1)
+    return padded.reshape(-1)
+
+
 def project(tracks: Tracks, P: Array, X: Array) -> Array:
     """y = P X of every observation, (observations, 3)."""
     y = np.empty((tracks.observations, 3))
-    threads.run(kernels.project, tracks.ptr, tracks.ptr, tracks.cam, P, X, y)
+    threads.run(elimination.project, tracks.ptr, tracks.ptr, tracks.cam, columns(P), X, y.reshape(-1))
     return y

@@ -29,7 +29,7 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(manager, kind, ir.VectorType(ir.DoubleType(), kind.lanes))
 
 
-LANES_4 = (0,) * 4
+LANES_3, LANES_4, LANES_6, LANES_8, LANES_10 = (0,) * 3, (0,) * 4, (0,) * 6, (0,) * 8, (0,) * 10
 """tuples say by their length, which the compiler knows, how long a vector is"""
 
 _LONGEST = 32
@@ -95,6 +95,50 @@ def _add_product(_typing, total: Any, vector: Any, factor: Any) -> Any:
 
 
 @intrinsic
+def _add_products(_typing, total: Any, first: Any, second: Any) -> Any:
+    def generate(_context, builder, _signature, arguments):
+        product = builder.fmul(arguments[1], arguments[2], flags=("contract",))
+        return builder.fadd(arguments[0], product, flags=("contract",))
+
+    return total(total, first, second), generate
+
+
+@intrinsic
+def _difference(_typing, first: Any, second: Any) -> Any:
+    def generate(_context, builder, _signature, arguments):
+        return builder.fsub(*arguments)
+
+    return first(first, second), generate
+
+
+@intrinsic
+def _total(_typing, vector: Any) -> Any:
+    def generate(_context, builder, signature, arguments):
+        places = [ir.Constant(ir.IntType(32), n) for n in range(signature.args[0].lanes)]
+        first, *rest = [builder.extract_element(arguments[0], place) for place in places]
+        for number in rest:
+            first = builder.fadd(first, number)
+        return first
+
+    return types.float64(vector), generate
+
+
+def arranged(*places: int) -> Any:
+    """A function of a vector: its numbers at these places, one for each lane of the result."""
+
+    @intrinsic
+    def arrange(_typing, vector: Any) -> Any:
+        def generate(_context, builder, signature, arguments):
+            unset = ir.Constant(arguments[0].type, ir.Undefined)
+            mask = ir.Constant(ir.VectorType(ir.IntType(32), len(places)), list(places))
+            return builder.shuffle_vector(arguments[0], unset, mask)
+
+        return Vector(len(places))(vector), generate
+
+    return arrange
+
+
+@intrinsic
 def _add_squares(_typing, total: Any, first: Any, second: Any) -> Any:
     def generate(_context, builder, _signature, arguments):
         total, *vectors = arguments
@@ -119,6 +163,16 @@ def _add_to(_typing, array: Any, offset: Any, vector: Any) -> Any:
     return types.void(array, types.intp, vector), generate
 
 
+@intrinsic
+def _store(_typing, array: Any, offset: Any, vector: Any) -> Any:
+    def generate(context, builder, signature, arguments):
+        place = _address(context, builder, signature.args[0], arguments[0], arguments[1], signature.args[2].lanes)
+        builder.store(arguments[2], place).align = 8
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, vector), generate
+
+
 zeros: Any = _zeros
 """zeros(lanes)"""
 load: Any = _load
@@ -131,3 +185,11 @@ add_squares: Any = _add_squares
 """add_squares(total, one, other): total + one² + other², number by number"""
 add_to: Any = _add_to
 """add_to(array, offset, vector): array[offset:] += vector"""
+add_products: Any = _add_products
+"""add_products(total, one, other): total + one * other, number by number"""
+difference: Any = _difference
+"""difference(one, other): one - other"""
+total: Any = _total
+"""total(vector): the sum of its numbers"""
+store: Any = _store
+"""store(array, offset, vector): array[offset:] = vector"""

@@ -128,8 +128,8 @@ class CameraSystem:
     def dense(self) -> Array:
         """S with priors and what keeps it definite, but not along the gauge."""
         S = np.empty((self.size, self.size))
-        scatter(self.pairs.row, self.pairs.column, self.parameters.column, self.blocks, S)
-        S += np.tril(S, -1).T
+        scatter(self.pairs.row, self.pairs.column, self.parameters.column, self.blocks, True, S)
+        S += np.triu(S, 1).T
         S.flat[:: self.size + 1] += self._stiffened(np.diagonal(S))
         return S
 

@@ -7,7 +7,7 @@ from scipy.linalg import get_lapack_funcs
 
 from initfree.engine.blocks import scatter
 from initfree.engine.camera_pairs import CameraPairs
-from initfree.engine.panels import cholesky
+from initfree.engine.panels import SMALL, cholesky, cholesky_above
 from initfree.engine.sparse_cholesky import SparseFactorisation
 from initfree.tracks import Array, Index
 
@@ -36,15 +36,16 @@ class DenseFactorisation:
     def __init__(self, pairs: CameraPairs, column: Index, size: int) -> None:
         self._pairs, self._column = pairs, column
         self._H = np.empty((size, size))
+        self._above = size <= SMALL
 
     def factorise(self, blocks: Array, shift: float | Array) -> bool:
-        scatter(self._pairs.row, self._pairs.column, self._column, blocks, self._H)
+        scatter(self._pairs.row, self._pairs.column, self._column, blocks, self._above, self._H)
         self._H.flat[:: len(self._H) + 1] += shift
-        return cholesky(self._H)
+        return cholesky_above(self._H) if self._above else cholesky(self._H)
 
     def solve(self, b: Array) -> Array:
-        # LAPACK reads columns first: our lower triangle is the upper one of the transpose, without a copy.
-        x, _ = _potrs(self._H.T, b, lower=0)
+        # LAPACK reads columns first: our upper triangle is the lower one of the transpose, without a copy.
+        x, _ = _potrs(self._H.T, b, lower=self._above)
         return x
 
 

@@ -115,7 +115,7 @@ def _add_log(total, product, value):
     return total, product
 
 
-@kernel(strict=True, error_model="numpy")
+@kernel(strict=True)
 def _cost(start, stop, cam, cameras, image, weight, scale, X):
     """1/2 c² sum log(1 + w |r|²/c²) of one landmark at X."""
     R, t, focal, radial = cameras
@@ -155,7 +155,7 @@ def _closest(rays, centres, cam, first, last, stride, weight, V, M, h, X, n):
     X[n, 0], X[n, 1], X[n, 2] = unwhitened(M, u0, u1, u2)
 
 
-@kernel(strict=True, error_model="numpy")
+@kernel(strict=True)
 def _gauss_newton(start, stop, cam, cameras, image, weight, scale, steps, X, i):
     """Damped Gauss-Newton steps V δ = -h on a landmark X[i] with Cauchy weights; its cost, how many of its observations have
     the worst error, and whether more steps would change anything.

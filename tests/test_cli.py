@@ -223,3 +223,9 @@ def test_a_solve_ends_with_all_that_it_printed_also_under_a_profiler(before, tmp
     assert process.returncode == 0, err
     assert f"the run on a page: {tmp_path / 'out' / 'summary.html'}\n" in out
     assert ("function calls" in out) == bool(before)
+
+
+def test_names_are_shown_as_they_are(tmp_path, capsys):
+    output = tmp_path / "[red]:star:.ply"
+    assert run("convert", str(write_ring(tmp_path)), "--output", str(output)) == 0
+    assert output.name in capsys.readouterr().out

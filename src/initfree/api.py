@@ -6,9 +6,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+# Libraries first, then what stands on them: nested in one another, imports go a hundred calls deep, where Python takes and
+# returns a piece of stack with almost every call.
+import numba  # noqa: F401
 import numpy as np
 import pycolmap
+import scipy.sparse.csgraph
+import scipy.sparse.linalg
+import scipy.spatial.transform  # noqa: F401
 
+import initfree.certificate  # noqa: F401
 from initfree.auto.strategy import solve_auto
 from initfree.certificate import certify
 from initfree.config import SolveConfig, Strategy

@@ -35,7 +35,7 @@ def run(
 
     sweep = load(config)
     search = (str(find(config).resolve().parent),) if sweep.imports else ()
-    with SweepProgress(Console(stderr=True, markup=False)) as progress:
+    with SweepProgress(Console(stderr=True, markup=False, emoji=False)) as progress:
         run_sweep(sweep, output, scheduler=scheduler, workers=workers, data=data, search=search, on_progress=progress)
     return status(output)
 
@@ -57,7 +57,7 @@ def status(directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metava
         table.add_column(column, justify="right")
     for name, part in rows.groupby("set"):
         table.add_row(str(name), str(len(part)), str(int(part["failed"].sum())), str(int((part["error"] != "").sum())))
-    console = Console(highlight=False, markup=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     console.print(table)
     done = f"{missing} of {jobs} runs missing" if missing else f"all {jobs} runs done"
     console.print(f"{directory}: sweep {about['name']}, {len(rows)} rows, {done}", soft_wrap=True)
@@ -96,5 +96,5 @@ def export(
         else:
             (staging / "summary.tex").write_text(latex(summary(rows)), encoding="utf-8")
     names = "rows.csv and summary.csv" if format == "csv" else "summary.tex"
-    Console(highlight=False, markup=False).print(f"written: {names} in {output}", soft_wrap=True)
+    Console(highlight=False, markup=False, emoji=False).print(f"written: {names} in {output}", soft_wrap=True)
     return 0

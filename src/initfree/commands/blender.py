@@ -16,7 +16,7 @@ def blender(action: Annotated[Literal["setup", "status"], tyro.conf.Positional],
     """
     from initfree.generator.blender.client import BPY, environment, graphics, installed, setup, version
 
-    console = Console(markup=False)
+    console = Console(markup=False, emoji=False)
     if action == "status":
         if not installed():
             console.print(f"Blender is not set up in {environment()}")

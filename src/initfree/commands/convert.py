@@ -33,5 +33,5 @@ def convert(
         images: Directory of the images; `splats` writes them without distortion beside a model of PINHOLE cameras.
     """
     name = convert_files(input, output, to, alignment, images)
-    Console(highlight=False, markup=False).print(f"written: {output} ({name})", soft_wrap=True)
+    Console(highlight=False, markup=False, emoji=False).print(f"written: {output} ({name})", soft_wrap=True)
     return 0

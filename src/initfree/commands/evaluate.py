@@ -32,7 +32,7 @@ def evaluate(
     if json_:
         print(to_json(metrics.to_dict()))
     else:
-        console = Console(highlight=False, markup=False)
+        console = Console(highlight=False, markup=False, emoji=False)
         print_metrics(console, {"estimate": metrics})
         if not metrics.landmarks_compared:
             console.print("no landmark of the estimate shares two observations with one of the truth: none were compared")

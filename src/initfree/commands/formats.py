@@ -18,5 +18,5 @@ def formats() -> int:
     for target in TARGETS:
         table.add_row(f"to {target.name}", target.looks)
     table.add_row("", "initfree convert out/sparse/0 cameras.toml", style="dim")
-    Console(highlight=False, markup=False).print(table)
+    Console(highlight=False, markup=False, emoji=False).print(table)
     return 0

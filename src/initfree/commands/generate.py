@@ -107,7 +107,7 @@ def generate(
         raise InputError(f"--{idle[0]} {idle[1]} is about images and depth maps; expected --render with it")
     overrides = {flag: value for flag, value in {**asdict(parameters), **asdict(rendering)}.items() if value is not False}
     figures = _write(config, output, seed, overrides, render=render, database=database)
-    Console(markup=False).print(
+    Console(markup=False, emoji=False).print(
         f"{output}: {figures['cameras']} cameras, {figures['landmarks']} landmarks, "
         f"{figures['observations']} observations "
         f"({figures['observations_a_landmark']['mean']:.2f} a landmark), "
@@ -125,7 +125,7 @@ def _list_presets() -> None:
     table.add_column("what it is")
     for name, preset in presets().items():
         table.add_row(name, preset.description)
-    Console(markup=False).print(table)
+    Console(markup=False, emoji=False).print(table)
 
 
 def _write(
@@ -134,6 +134,6 @@ def _write(
     """Generate and write the dataset; its statistics."""
     from initfree.generator import generate, write
 
-    with Console(markup=False).status("visibility") as status:
+    with Console(markup=False, emoji=False).status("visibility") as status:
         dataset = generate(config, seed, **overrides)
         return write(dataset, output, database=database, render=render, progress=status.update)["statistics"]

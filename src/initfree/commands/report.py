@@ -24,11 +24,11 @@ def report(
     """
     from initfree.benchmark.report import write_report
 
-    console = Console(highlight=False, markup=False, stderr=True)
+    console = Console(highlight=False, markup=False, emoji=False, stderr=True)
     with console.status("reading rows, making tables and figures"):
         page = write_report(directory, output, markdown)
     written = f"written: {page}, tables in {page.parent / 'tables'}" + (f", summary in {markdown}" if markdown else "")
-    Console(highlight=False, markup=False).print(written, soft_wrap=True)
+    Console(highlight=False, markup=False, emoji=False).print(written, soft_wrap=True)
     return 0
 
 
@@ -45,8 +45,8 @@ def reproduction(
     """
     from initfree.benchmark.report.reproduction import write_reproduction
 
-    console = Console(highlight=False, markup=False, stderr=True)
+    console = Console(highlight=False, markup=False, emoji=False, stderr=True)
     with console.status("reading rows, asking the paper's claims"):
         write_reproduction(list(directories), output)
-    Console(highlight=False, markup=False).print(f"written: {output}", soft_wrap=True)
+    Console(highlight=False, markup=False, emoji=False).print(f"written: {output}", soft_wrap=True)
     return 0

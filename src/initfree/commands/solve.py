@@ -87,6 +87,7 @@ def solve(
     began = time.perf_counter()
     if threads is not None:
         set_threads(threads)
+    expect_kept()
     problem = load(input, min_obs, intrinsics, None if image_list is None else image_names(image_list))
     if images is not None:
         check_images(problem, images)
@@ -147,8 +148,6 @@ def _compile(progress: SolveProgress) -> None:
 
         with progress.compiling():
             compile_all()
-    else:
-        expect_kept()
 
 
 def _align(staging: Path, alignment: Alignment) -> InputError | None:
@@ -164,7 +163,7 @@ def _align(staging: Path, alignment: Alignment) -> InputError | None:
 
 def _show(result: Result, output: Path, metrics: dict[str, Metrics] | None, seconds: float, shown: Shown) -> None:
     """The closing table and what was read and written; with --quiet the verdict alone."""
-    out = Console(highlight=False, markup=False)
+    out = Console(highlight=False, markup=False, emoji=False)
     if shown.quiet:
         print_verdict(out, result, seconds)
         return

@@ -59,7 +59,7 @@ class SolveProgress:
     def __init__(self, shown: Shown, console: Console | None = None, most_starts: int | None = None) -> None:
         self._shown = shown
         self._most = "" if most_starts is None else f" of at most {most_starts}"
-        self._console = Console(stderr=True, highlight=False, markup=False) if console is None else console
+        self._console = Console(stderr=True, highlight=False, markup=False, emoji=False) if console is None else console
         self._silent = shown.quiet or shown.json_lines
         live = self._console.is_terminal and not self._silent
         self._live = Live(console=self._console, transient=True, auto_refresh=False) if live else None

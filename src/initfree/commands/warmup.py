@@ -21,7 +21,7 @@ def warmup() -> int:
 
     Later solves, of any size, start without compiling until the program, Numba or the machine changes.
     """
-    console = Console(highlight=False, markup=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     began = time.perf_counter()
     console.print(
         f"compiling kernels, once, about {ABOUT_SECONDS} s" if must_compile() else "kernels are compiled; checking"

@@ -33,18 +33,19 @@ class Box:
         return {"origin": [float(f"{v:.6g}") for v in self.origin], "side": float(f"{self.side:.6g}")}
 
     def places(self, points: Array) -> NDArray[np.uint16]:
-        """Steps of 1/65534 of the side; what lies outside, or nowhere, is marked in all coordinates."""
+        """Steps of 1/65534 of the side, of points (..., 3); what lies outside, or nowhere, is marked in all coordinates."""
         share = (points - self.origin) / self.side
-        inside = np.isfinite(share).all(axis=1) & (share >= 0.0).all(axis=1) & (share <= 1.0).all(axis=1)
+        inside = np.isfinite(share).all(axis=-1) & (share >= 0.0).all(axis=-1) & (share <= 1.0).all(axis=-1)
         steps = np.full(points.shape, _OUTSIDE, dtype="<u2")
         steps[inside] = np.round(share[inside] * _STEPS)
         return steps
 
 
 def turns(R: Array) -> NDArray[np.uint16]:
-    """Quaternions (x, y, z, w) of rotations; what is no rotation becomes the nearest."""
-    proper = np.where(np.isfinite(R).all(axis=(1, 2))[:, None, None], R, np.eye(3))
-    return np.round((Rotation.from_matrix(nearest_rotation(proper)).as_quat() + 1.0) * 32767.0).astype("<u2")
+    """Quaternions (x, y, z, w) of rotations (..., 3, 3); what is no rotation becomes the nearest."""
+    proper = np.where(np.isfinite(R).all(axis=(-2, -1))[..., None, None], R, np.eye(3))
+    quaternions = Rotation.from_matrix(nearest_rotation(proper).reshape(-1, 3, 3)).as_quat().reshape(*R.shape[:-2], 4)
+    return np.round((quaternions + 1.0) * 32767.0).astype("<u2")
 
 
 def encoded(*parts: NDArray[Any]) -> str:

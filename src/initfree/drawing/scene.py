@@ -179,16 +179,12 @@ def _colouring(one: Colouring, kept: slice) -> dict[str, Any]:
 def _moments(steps: Steps, images: tuple[str, ...], box: Box) -> list[dict[str, Any]]:
     at = {name: k for k, name in enumerate(steps.names)}
     order = np.array([at.get(name, -1) for name in images])
+    centres = box.places(np.where((order < 0)[:, None], np.nan, steps.centres[:, order]))
+    R, points = turns(steps.R[:, order]), box.places(steps.xyz)
     found = []
     for k in range(len(steps)):
-        centres, R = steps.centres[k][order], steps.R[k][order]
-        centres = np.where((order < 0)[:, None], np.nan, centres)
         cost = float(f"{steps.cost[k]:.5g}") if np.isfinite(steps.cost[k]) else None
-        places = {
-            "centres": encoded(box.places(centres)),
-            "turns": encoded(turns(R)),
-            "points": encoded(box.places(steps.xyz[k])),
-        }
+        places = {"centres": encoded(centres[k]), "turns": encoded(R[k]), "points": encoded(points[k])}
         found.append({"stage": steps.stages[k], "index": int(steps.index[k]), "cost": cost, **places})
     return found
 

@@ -61,9 +61,9 @@ class Steps:
             "ids": self.ids,
             "origin": box.origin,
             "side": np.array(box.side),
-            "turns": np.stack([turns(R) for R in self.R]),
-            "centres": np.stack([box.places(one) for one in self.centres]),
-            "xyz": np.stack([box.places(one) for one in self.xyz]),
+            "turns": turns(self.R),
+            "centres": box.places(self.centres),
+            "xyz": box.places(self.xyz),
         }
         np.savez_compressed(path, **content)
 

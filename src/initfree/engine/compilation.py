@@ -62,7 +62,7 @@ class _Kept(FunctionCache):
 
 
 def expect_kept() -> None:
-    """Kernels that are loaded by now take their machine code from disk without getting ready to compile."""
+    """Kernels of modules that are loaded by now take machine code from disk without getting ready to compile first."""
     # Numba has no public way: a version whose cache is made otherwise keeps its own.
     if not (hasattr(FunctionCache, "_load_overload") and hasattr(FunctionCache, "_guard_against_spurious_io_errors")):
         return

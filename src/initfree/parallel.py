@@ -5,7 +5,7 @@ threads as the kernels have (`engine.threads`), each of which then keeps to itse
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Event, Lock
 from typing import Any, TypeVar
@@ -83,6 +83,18 @@ def in_order(
                 abandoned.set()
             for future in futures:
                 future.cancel()
+
+
+@contextmanager
+def beside(function: Callable[[], Value]) -> Iterator[Future[Value]]:
+    """The function in a thread of its own, which uses no other, while the body of the `with` runs here; both end with it."""
+
+    def work() -> Value:
+        with alone():
+            return function()
+
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit(work)
 
 
 def abandonable(callback: Callable[..., None] | None, abandoned: Event) -> Callable[..., None]:

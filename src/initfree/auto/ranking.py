@@ -39,13 +39,15 @@ def settled(problem: Problem, attempts: list[Attempt]) -> Attempt:
 
 
 def best_attempt(problem: Problem, attempts: list[Attempt]) -> Attempt:
-    """Of the attempts in the best optimum a certified one, then a doubtful one.
+    """Of the attempts in the best optimum a certified one, then a doubtful one; of equals that of the lowest cost, or the
+    first where intrinsics are free and costs are the same: the adjustment of the cameras found for them ends it.
 
     A certified reconstruction in another optimum is not the best that the observations allow: it is as wrong as any other.
     """
     best = min(attempts, key=lambda attempt: attempt.cost)
     near = [attempt for attempt in attempts if same_optimum(problem, attempt, best)]
-    return min(near, key=lambda a: (not a.certificate.accepted, not a.certificate.doubtful, a.cost))
+    same = best.cost if problem.calibrated else (1.0 + SAME_COST_FREE) * best.cost
+    return min(near, key=lambda a: (not a.certificate.accepted, not a.certificate.doubtful, max(a.cost, same)))
 
 
 def found_twice(problem: Problem, attempts: list[Attempt]) -> bool:

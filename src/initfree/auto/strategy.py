@@ -6,7 +6,9 @@ resected, and starts are ranked by the robust Euclidean cost of ALL observations
 """
 
 from dataclasses import replace
+from functools import partial
 from threading import Event
+from typing import NamedTuple
 
 from initfree.auto.all_matches import on_all_matches
 from initfree.auto.calibration import moved_principal_points, recalibrate
@@ -15,7 +17,7 @@ from initfree.auto.confused import only_doubled, without_confused_tracks
 from initfree.auto.consistent_part import consistent_part
 from initfree.auto.dominant_motion import dominant_motion
 from initfree.auto.doubt import doubt_intrinsics
-from initfree.auto.ranking import found_twice, same_cameras, settled
+from initfree.auto.ranking import best_attempt, found_twice, same_cameras, settled
 from initfree.auto.search import (
     ROUNDS,
     Search,
@@ -28,9 +30,10 @@ from initfree.auto.search import (
 from initfree.auto.start import Attempt, Start, run_start
 from initfree.certificate import judge
 from initfree.config import SolveConfig
+from initfree.engine.threads import threads
 from initfree.errors import InputError
 from initfree.euclidean import robust_cost
-from initfree.parallel import abandonable, in_order
+from initfree.parallel import abandonable, beside, in_order
 from initfree.pipeline import OnProgress
 from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
@@ -59,9 +62,11 @@ def solve_auto(
         raise InputError("the strategy auto ranks starts by their Euclidean adjustment; adjust=False needs strategy single")
     search = Search(problem, config, truth, on_progress)
     result: Result | None = None
+    ahead: _Ahead | None = None
     freed = False
     for starts, _ in ROUNDS:
-        if _run(search, starts(search)):
+        over, ahead = _run_beside(search, starts(search), ahead)
+        if over:
             break
         if len(search.attempts) == 1 and not freed:
             freed = True
@@ -73,9 +78,56 @@ def solve_auto(
         result = doubt_intrinsics(result, config, on_progress)
         result = (_seconded(search, result) if _only_refined(result, problem) else None) or result
     free = result.accepted and not result.problem.calibrated
-    result = confirmed(search, ended(consistent_part(dominant_motion(result)), problem), free)
+    known = ahead is not None and ahead.came_true(result)
+    end = replace(ahead.end, starts=result.starts) if ahead is not None and known else _end(result, problem)
+    result = confirmed(search, end, free)
     result = replace(result, config=config, start_config=result.config, stages=(*search.reports, *result.stages))
     return _undone(result, config, truth, on_progress) if only_doubled(result.certificate) else result
+
+
+class _Ahead(NamedTuple):
+    """A doubtful reconstruction as if another start had found it too, and how it ends then."""
+
+    begin: Result
+    end: Result
+
+    def of(self, result: Result) -> bool:
+        """Whether it is of the same reconstruction: a result has another one, with the same numbers."""
+        return self.begin.reconstruction.xyz is result.reconstruction.xyz
+
+    def came_true(self, result: Result) -> bool:
+        """Whether that is what became of it."""
+        before, now = self.begin.certificate.evidence, result.certificate.evidence
+        return self.of(result) and now.confirmed and result.accepted and before.alternative is now.alternative
+
+
+def _run_beside(search: Search, starts: list[Start], ahead: _Ahead | None) -> tuple[bool, _Ahead | None]:
+    """`_run`; beside it, on another core, the end of a doubtful reconstruction whose camera is to be found: as long as the
+    start that confirms it, and the same where it does."""
+    doubted = _if_confirmed(search) if starts and threads() > 1 else None
+    if doubted is None or (ahead is not None and ahead.of(doubted)):
+        return _run(search, starts), ahead
+    with beside(partial(_run, search, starts)) as running:
+        ahead = _Ahead(doubted, _end(doubted, search.problem))
+    return running.result(), ahead
+
+
+def _if_confirmed(search: Search) -> Result | None:
+    """The best attempt so far as if another had found it too, if that settles its doubts and nothing else is known of the
+    cameras."""
+    problem = search.problem
+    if problem.calibrated or not search.attempts:
+        return None
+    best = best_attempt(problem, search.attempts)
+    if not best.certificate.doubtful:
+        return None
+    certificate = judge(replace(best.certificate.evidence, confirmed=True))
+    return replace(best, certificate=certificate).result(problem, []) if certificate.accepted else None
+
+
+def _end(result: Result, given: Problem) -> Result:
+    """Cameras and landmarks that agree, to the end."""
+    return ended(consistent_part(dominant_motion(result)), given)
 
 
 def ended(result: Result, given: Problem) -> Result:

@@ -397,7 +397,7 @@ def planted(attempt, k: int, cost: float, verdict: str):
 def test_only_the_best_optimum_is_accepted_and_doubts_need_their_own_confirmation(scene, attempts, winner, accepted):
     """Planted verdicts and costs: only another attempt at the same, best optimum settles a doubt."""
     problem = initfree.load(to_reconstruction(scene))
-    real = run_start(problem, Start("planted", initfree.SolveConfig()), baselines(problem))
+    real = run_start(problem, Start("planted", initfree.SolveConfig()), lambda: baselines(problem))
     assert isinstance(real, Attempt)
     best = settled(problem, [planted(real, k, *attempt) for k, attempt in enumerate(attempts)])
     assert best.certificate.accepted == accepted

@@ -5,8 +5,9 @@ threads as the kernels have (`engine.threads`), each of which then keeps to itse
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from threading import Event, Lock
 from typing import Any, TypeVar
 
@@ -86,15 +87,21 @@ def in_order(
 
 
 @contextmanager
-def beside(function: Callable[[], Value]) -> Iterator[Future[Value]]:
-    """The function in a thread of its own, which uses no other, while the body of the `with` runs here; both end with it."""
+def beside(function: Callable[[], Value]) -> Iterator[Callable[[], Value]]:
+    """The function in a thread of its own, which uses no other, while the body of the `with` runs here; both end with it.
+
+    What it returned is there for whoever asks; with one thread it runs when it is first asked for, if ever.
+    """
+    if threads() == 1:
+        yield cache(function)
+        return
 
     def work() -> Value:
         with alone():
             return function()
 
     with ThreadPoolExecutor(1) as pool:
-        yield pool.submit(work)
+        yield pool.submit(work).result
 
 
 def abandonable(callback: Callable[..., None] | None, abandoned: Event) -> Callable[..., None]:

@@ -160,7 +160,7 @@ def _guessed_attempts(problem: Problem, config: SolveConfig, on_progress: OnProg
     moving = baselines(problem)
     start = guessed_start(problem, config, on_pairs(on_progress))
     while start is not None and len(attempts) < _GUESSES:
-        outcome = run_start(problem, start, moving, on_progress)
+        outcome = run_start(problem, start, lambda: moving, on_progress)
         if not isinstance(outcome, Attempt):
             break
         attempts.append(outcome)

@@ -16,7 +16,7 @@ _NAME = "guessed focal lengths"
 _CONTINUED_ALPHA = 0.002
 _MATCHES = 100
 """of a pair, at most: under a guess of its focal lengths more do not make its rotation better"""
-_COARSE = 1e-4
+_COARSE = 1e-3
 """tolerance of a refinement whose cameras the Euclidean adjustment takes over"""
 
 

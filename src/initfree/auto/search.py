@@ -44,7 +44,7 @@ SHORT = 100
 COARSE = 1e-4
 """tolerance of a start's projective refinement where intrinsics are known: the Euclidean adjustment takes over, and most of
 what a finer one finds are cameras that no lens could make"""
-UNFINISHED = 1e-6
+UNFINISHED = 1e-5
 """the same of its adjustment where intrinsics are unknown: that of the cameras found for them ends it"""
 MANY_OBSERVATIONS = 60_000
 """from so many on, two-view geometries take less time than a projective refinement"""

@@ -172,7 +172,7 @@ def _together(problem: Problem, reconstruction: Reconstruction, groups: Index) -
     """
     free = FreeIntrinsics.unless(False)
     rough = AdjustConfig(free=free, scales=(10.0,), max_iterations=ROUGH_STEPS, tolerance=1e-4)
-    fine = AdjustConfig(free=free, scales=(INLIER_PIXELS,), tolerance=1e-6, near=True)
+    fine = AdjustConfig(free=free, scales=(INLIER_PIXELS,), tolerance=1e-5, near=True)
     part, left = _enough(problem, LEAST)
     some = reconstruction.subset(slice(None), left)
     tried, _ = adjust(part.tracks, part.m, part.unit, some, rough, groups=groups)

@@ -1,7 +1,7 @@
 """One start of the `auto` strategy, from its first cameras to its Euclidean end over all observations."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -108,12 +108,12 @@ Outcome = Attempt | Deferred | Disconnected
 def run_start(
     problem: Problem,
     start: Start,
-    moving: Baselines,
+    moving: Callable[[], Baselines],
     on_progress: OnProgress | None = None,
     *,
     earlier: Sequence[Attempt] = (),
 ) -> Outcome:
-    """All stages of the pipeline and the repair; `moving` are the problem's baselines.
+    """All stages of the pipeline and the repair; `moving` says the problem's baselines.
 
     What one of the `earlier` attempts led to as well has its verdict.
     """
@@ -150,13 +150,13 @@ def run_start(
     if rounds:
         report = StageReport("repair", time.perf_counter() - repairing, iterations=rounds, cost=cost)
         state = state.with_report(report)
-    certificate = _certified(reconstruction, cost, earlier) or certify(problem, reconstruction, moving)
+    certificate = _certified(reconstruction, cost, earlier) or certify(problem, reconstruction, moving())
     better = certificate.evidence.alternative
     if better is not None and better.ratio < 1.0 and robust_cost(problem, better.reconstruction) < cost:
         # The search for another reconstruction found the better one of the two: it is what the start led to.
         reconstruction = _readjusted(problem, better.reconstruction, limits)
         cost = robust_cost(problem, reconstruction)
-        certificate = certify(problem, reconstruction, moving)
+        certificate = certify(problem, reconstruction, moving())
     assert state.before is not None
     return Attempt(
         start, state.P, state.X, state.before, state, reconstruction, certificate, cost, state.reports,

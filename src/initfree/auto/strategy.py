@@ -109,7 +109,7 @@ def _run_beside(search: Search, starts: list[Start], ahead: _Ahead | None) -> tu
         return _run(search, starts), ahead
     with beside(partial(_run, search, starts)) as running:
         ahead = _Ahead(doubted, _end(doubted, search.problem))
-    return running.result(), ahead
+    return running(), ahead
 
 
 def _if_confirmed(search: Search) -> Result | None:
@@ -234,7 +234,8 @@ def found_by_another(search: Search, result: Result, cost: float) -> tuple[bool,
         for start in starts(search):
             if start.name in tried:
                 continue
-            outcome = run_start(search.problem, replace(start, deferrable=False), search.moving, search.on_progress)
+            whole = replace(start, deferrable=False)
+            outcome = run_start(search.problem, whole, lambda: search.moving, search.on_progress)
             search.outcomes.append(outcome)
             if not isinstance(outcome, Attempt):
                 continue
@@ -251,22 +252,25 @@ def _run(search: Search, starts: list[Start]) -> bool:
 
     What ran beside the start that settled it does not count: one core would not have come to it.
     """
+    if not starts:
+        return False
     abandoned = Event()
     watched = abandonable(search.on_progress, abandoned)
     problem = search.problem
     earlier = tuple(search.attempts)
-    running = in_order(
-        lambda start: run_start(problem, start, search.moving, watched, earlier=earlier), starts, abandoned
-    )  # fmt: skip
-    try:
-        for outcome in running:
-            search.outcomes.append(outcome)
-            if not search.attempts:
-                continue
-            certified = settled(problem, search.attempts).certificate.accepted
-            doubled = only_doubled(search.attempts[-1].certificate)
-            if certified or doubled or search.moving.reasons() or found_twice(problem, search.attempts):
-                return True
-    finally:
-        running.close()
+    with beside(lambda: search.moving) as moving:
+        running = in_order(
+            lambda start: run_start(problem, start, moving, watched, earlier=earlier), starts, abandoned
+        )  # fmt: skip
+        try:
+            for outcome in running:
+                search.outcomes.append(outcome)
+                if not search.attempts:
+                    continue
+                certified = settled(problem, search.attempts).certificate.accepted
+                doubled = only_doubled(search.attempts[-1].certificate)
+                if certified or doubled or moving().reasons() or found_twice(problem, search.attempts):
+                    return True
+        finally:
+            running.close()
     return False

@@ -13,6 +13,7 @@ from initfree.certificate.closer import look_closer
 from initfree.certificate.evidence import Evidence, gather
 from initfree.certificate.focal import focal_rise
 from initfree.certificate.reversal import reversal_rise
+from initfree.parallel import beside
 from initfree.problem import Problem
 from initfree.reconstruction import Reconstruction
 
@@ -48,10 +49,12 @@ def certify(
     """The verdict on a reconstruction; `moving` are the problem's baselines, where they are known already; `found` says that
     the intrinsics of a calibrated problem were found with the reconstruction, and are as uncertain as that.
 
-    What costs more is asked only where nothing else stands against the reconstruction.
+    What costs more is asked only where nothing else stands against the reconstruction; of unknown focal lengths beside it.
     """
     certificate = judge(gather(problem, reconstruction, moving))
-    if certificate.accepted or certificate.doubtful:
+    if not (certificate.accepted or certificate.doubtful):
+        return certificate
+    with beside(lambda: None if problem.calibrated else focal_rise(problem, reconstruction)) as rise:
         certificate = judge(replace(certificate.evidence, closer=look_closer(problem, reconstruction, found=found)))
     if certificate.accepted or certificate.doubtful:
         certificate = judge(replace(certificate.evidence, reversal_rise=reversal_rise(problem, reconstruction)))
@@ -59,7 +62,7 @@ def certify(
         other = _another(problem, reconstruction, certificate.evidence)
         certificate = judge(replace(certificate.evidence, alternative=other))
     if not problem.calibrated and (certificate.accepted or certificate.doubtful):
-        certificate = judge(replace(certificate.evidence, focal_rise=focal_rise(problem, reconstruction)))
+        certificate = judge(replace(certificate.evidence, focal_rise=rise()))
     return certificate
 
 

@@ -20,6 +20,8 @@ from initfree.upgrade.refined import refine_quadric
 
 _REFINED = 3
 """local minima of the search that are refined, one focal length a camera"""
+_ROUGHLY = 1e-4
+"""share of the cost by which their last step lowers it: an adjustment goes on from there"""
 _SEEN = 50
 """landmarks of a camera, about, that the search looks at"""
 _FOCALS = np.geomspace(0.3, 6.0, 60)
@@ -60,7 +62,7 @@ def _thinned(scene: Projective) -> Projective:
 
 def _refined_from(scene: Projective, f: float) -> Upgraded:
     quadric = calibrated_quadric(scene.P / np.array([f, f, 1.0])[:, None])
-    Q, focal = refine_quadric(scene.P, quadric.Q, np.full(len(scene.P), f))
+    Q, focal = refine_quadric(scene.P, quadric.Q, np.full(len(scene.P), f), _ROUGHLY)
     return metric_from_quadric(scene, Q, focal, quadric.singular_values)
 
 

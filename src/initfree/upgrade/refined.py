@@ -34,7 +34,7 @@ def _refined(scene: Projective, quadric: DualQuadric) -> Upgraded:
     return metric_from_quadric(scene, Q, focal, quadric.singular_values)
 
 
-def refine_quadric(P: Array, Q: Array, focal: Array) -> tuple[Array, Array]:
+def refine_quadric(P: Array, Q: Array, focal: Array, tolerance: float = 1e-8) -> tuple[Array, Array]:
     """Minimise sum_i ρ(|ω_i/|ω_i| - K_i K_i'/|K_i K_i'||²) over Q (4x3, Ω* = QQ') and log f_i; soft-L1 at 0.1.
 
     Q enters up to a rotation, which the normalisation leaves free; least squares tolerates it.
@@ -77,7 +77,7 @@ def refine_quadric(P: Array, Q: Array, focal: Array) -> tuple[Array, Array]:
     # SciPy takes a callable here; its annotation names strings only.
     jac: Any = jacobian
     try:
-        x = least_squares(residuals, x0, jac=jac, loss="soft_l1", f_scale=_SOFT_L1, max_nfev=200).x
+        x = least_squares(residuals, x0, jac=jac, loss="soft_l1", f_scale=_SOFT_L1, max_nfev=200, ftol=tolerance).x
     except (np.linalg.LinAlgError, ValueError):  # focal lengths ran out of what numbers can hold: the quadric is none
         x = x0
     return unpack(x)

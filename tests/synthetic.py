@@ -1,6 +1,6 @@
 """Synthetic problems that the tests share: exact geometry, explicit seeds, no files."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -82,6 +82,16 @@ def ring(
     m = projected[kept][visible[kept]]
     m = m + noise / focal * rng.normal(size=m.shape)
     return Scene(tracks_of(visible[kept]), m, R, centres, X[kept], focal)
+
+
+def with_a_worse_image(scene: Scene, share: float) -> Scene:
+    """The sixth image has a share of its observations off by 2.5 px, in each direction and in the mean."""
+    rng = np.random.default_rng(0)
+    seen = np.flatnonzero(scene.tracks.cam == 5)
+    chosen = rng.permutation(seen)[: int(share * len(seen))]
+    m = scene.m.copy()
+    m[chosen] += rng.normal(size=(len(chosen), 2)) * 2.5 / scene.focal
+    return replace(scene, m=m)
 
 
 def tracks_of(visible: np.ndarray) -> Tracks:

@@ -1,14 +1,14 @@
 """The `auto` strategy: wrong cameras repaired, failed starts replaced, wrong matches left out, nothing wrong accepted."""
 
 from dataclasses import replace
-from threading import Event
+from threading import Event, get_ident
 
 import numpy as np
 import pytest
 from models import to_reconstruction
 from scipy.spatial.transform import Rotation
 from solving import single
-from synthetic import Scene, ring, tracks_of
+from synthetic import Scene, ring, tracks_of, with_a_worse_image
 
 import initfree
 from initfree.api import as_model
@@ -25,7 +25,7 @@ from initfree.certificate.verdict import certify, judge
 from initfree.engine import threads
 from initfree.euclidean import robust_cost
 from initfree.euclidean.residuals import consensus, residuals
-from initfree.parallel import AbandonedError, abandonable, in_order
+from initfree.parallel import AbandonedError, abandonable, beside, in_order
 from initfree.problem import restricted, without_cameras
 from initfree.reconstruction import Reconstruction
 from initfree.two_view.geometry import two_view_geometries
@@ -340,14 +340,6 @@ def test_a_plane_with_unknown_focal_lengths_is_rejected_with_the_reason():
     assert initfree.evaluate(known, to_reconstruction(flat)).rotation_auc20 > 95.0
 
 
-@pytest.fixture
-def number_of_threads():
-    """A function that sets it; in the end it is what it was."""
-    before = threads.threads()
-    yield threads.set_threads
-    threads.set_threads(before)
-
-
 def test_the_number_of_threads_does_not_change_the_result(scene, number_of_threads):
     """Many wrong matches, so that batches of starts run."""
     problem = initfree.load(to_reconstruction(with_wrong_matches(scene, 0.35)[0]))
@@ -372,6 +364,26 @@ def test_work_in_order_ends_when_nobody_waits():
     abandoned.set()
     with pytest.raises(AbandonedError):
         callback("stage", 2)
+
+
+def test_work_beside_runs_in_a_thread_of_its_own_or_when_it_is_asked_for(number_of_threads):
+    asked: list[tuple[int, int]] = []
+
+    def work() -> int:
+        asked.append((get_ident(), threads.threads()))
+        return len(asked)
+
+    number_of_threads(1)
+    with beside(work) as answer:
+        assert asked == []
+    assert answer() == answer() == 1
+    assert asked == [(get_ident(), 1)]
+    number_of_threads(2)
+    with beside(work) as answer:
+        pass
+    assert answer() == 2
+    assert asked[1][0] != get_ident()
+    assert asked[1][1] == 1
 
 
 def planted(attempt, k: int, cost: float, verdict: str):
@@ -437,12 +449,7 @@ def test_a_reconstruction_is_confirmed_by_a_start_of_another_kind_that_finds_its
 @pytest.mark.parametrize("longer", [1.06, 1.1])
 def test_a_doubtful_reconstruction_with_refined_intrinsics_is_confirmed_with_these(scene, longer):
     """A focal length that is off, and an image a third of whose observations are not as good as the others."""
-    rng = np.random.default_rng(0)
-    seen = np.flatnonzero(scene.tracks.cam == 5)
-    chosen = rng.permutation(seen)[: int(0.35 * len(seen))]
-    m = scene.m.copy()
-    m[chosen] += rng.normal(size=(len(chosen), 2)) * 2.5 / scene.focal
-    truth = to_reconstruction(replace(scene, m=m))
+    truth = to_reconstruction(with_a_worse_image(scene, 0.35))
     right = as_model(truth)
     (camera,) = truth.cameras.values()
     camera.focal_length = longer * camera.focal_length

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from initfree.certificate.focal import FocalLengths
-from initfree.engine.levenberg_marquardt import NEAR, LMConfig
+from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.engine.losses import Cauchy
 from initfree.euclidean.intrinsics import SHORT, WEAK, IntrinsicsAdjustment, View, refine
 from initfree.euclidean.lenses import Deviations, Lenses, Prior, with_parameters
@@ -44,7 +44,7 @@ ATTRIBUTED = 1.1
 """times what other principal points and distortion lower the cost by: what a focal length that is off must"""
 ALIKE = Deviations(focal=0.01, principal_point=0.03, distortion=0.03, aspect=1e-4)
 """how much cameras of one make differ"""
-QUICK = LMConfig(max_iterations=15, tolerance=1e-4, damping=NEAR, told=False)
+QUICK = LMConfig(max_iterations=15, tolerance=1e-4, told=False)
 """for fits that only decide"""
 _RADIAL = 2
 """distortion coefficients of OPENCV that are radial, the first ones"""
@@ -132,13 +132,14 @@ class Sight:
         cost = Cauchy(INLIER_PIXELS).total(stage.squared_residuals[used])
         return cost - after.data_cost > share * after.data_cost
 
-    def settled(self, view: View, used: Chosen) -> IntrinsicsAdjustment:
+    def settled(self, view: View, used: Chosen, damping: float = SHORT.damping) -> IntrinsicsAdjustment:
         """Adjusted to the end, three or more cameras of one model and size held about their median (`Lenses.alike`)."""
+        quick, short = (replace(limits, damping=damping) for limits in (QUICK, SHORT))
         if len(view.lenses.cameras) < 3:
-            return self.fit(view, used)
-        first = self.fit(view, used, QUICK, prior=view.lenses.alike(ALIKE))
+            return self.fit(view, used, short)
+        first = self.fit(view, used, quick, prior=view.lenses.alike(ALIKE))
         # The first still counts the noise of each camera's own numbers as a difference between cameras.
-        return self.fit(first.view, used, prior=first.view.lenses.alike(ALIKE))
+        return self.fit(first.view, used, short, prior=first.view.lenses.alike(ALIKE))
 
 
 def free_where_it_pays(

@@ -16,6 +16,7 @@ import pycolmap
 
 from initfree.auto.intrinsics import QUICK, Chosen, Recalibrated, Sight, recalibrated
 from initfree.certificate.focal import FocalLengths
+from initfree.engine.levenberg_marquardt import NEAR
 from initfree.engine.losses import scale_from_median
 from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.euclidean.intrinsics import IntrinsicsAdjustment, View
@@ -98,7 +99,7 @@ def simplest_cameras(problem: Problem, reconstruction: Reconstruction) -> Recali
     agreeing = sight.consensus(IntrinsicsAdjustment(sight.tracks, sight.keypoints, own))
     xyz = reconstruction.xyz.copy()
     xyz[left] = stage.view.xyz
-    settled = sight.settled(replace(stage.view, xyz=xyz), agreeing)
+    settled = sight.settled(replace(stage.view, xyz=xyz), agreeing, NEAR)
     found = recalibrated(problem, reconstruction, settled, "found", shared)
     return None if found is None else replace(found, focal_lengths=focal_lengths)
 

@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from initfree.engine import threads
 from initfree.engine.factorisation import Factorisation, factorisation
-from initfree.engine.levenberg_marquardt import NEAR, Convergence, LMConfig, OnIteration, gradient_cosine
+from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, gradient_cosine
 from initfree.engine.losses import Cauchy
 from initfree.engine.robust_stage import RobustStage
 from initfree.errors import InputError
@@ -25,8 +25,8 @@ from initfree.euclidean.system import LensSystem
 from initfree.tracks import Array, Index, Tracks
 
 WEAK = Deviations()
-SHORT = LMConfig(max_iterations=50, tolerance=1e-6, damping=NEAR)
-"""a reconstruction that fits already needs three to ten steps"""
+SHORT = LMConfig(max_iterations=50, tolerance=1e-6)
+"""a reconstruction that fits already needs four to twelve steps"""
 
 
 @dataclass(frozen=True)

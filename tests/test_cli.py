@@ -190,33 +190,6 @@ def test_kernels_are_known_to_be_missing_where_nothing_is_kept(tmp_path):
     assert process.stdout == "True\n"
 
 
-def test_kept_machine_code_is_used_without_getting_ready_to_compile_and_the_rest_is_compiled(tmp_path):
-    (tmp_path / "made.py").write_text(
-        "from initfree.engine.kernels import kernel\n\n\n@kernel()\ndef total(x):\n    return x.sum()\n"
-    )
-    program = """
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
-import numpy as np
-from initfree.engine.compilation import expect_kept
-
-spec = spec_from_file_location("initfree.made", sys.argv[1] + "/made.py")
-made = sys.modules["initfree.made"] = module_from_spec(spec)
-spec.loader.exec_module(made)
-expect_kept()
-for kind in sys.argv[2:]:
-    total = made.total(np.arange(5, dtype=kind))
-    print(total, sum(made.total.stats.cache_hits.values()), "numba.typed.typeddict" in sys.modules)
-"""
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    told = []
-    for kinds in (["float64"], ["float64", "int32"]):
-        command = [sys.executable, "-c", program, str(tmp_path), *kinds]
-        process = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        told.append(process.stdout.splitlines())
-    assert told == [["10.0 0 True"], ["10.0 1 False", "10 1 True"]]
-
-
 @pytest.mark.parametrize("before", [[], ["-m", "cProfile"]])
 def test_a_solve_ends_with_all_that_it_printed_also_under_a_profiler(before, tmp_path):
     model = write_ring(tmp_path)

@@ -1,18 +1,19 @@
 """Which kernels have machine code kept on disk: a person is told before a solve that compiles for a while, and a solve that
-does not compile does not wait until Numba could."""
+does not compile does without what only a compiler needs."""
 
 import sys
 from pathlib import Path
 from typing import Any
 
-from numba.core.caching import FunctionCache
+import numba
 from numba.core.registry import CPUDispatcher
-from numba.core.runtime.nrt import rtsys
 
 ABOUT_SECONDS = 40
 """that compiling all kernels of a solve takes on one core of 2024"""
 _EVERY_SOLVE = ("initfree.engine.kernels", "initfree.engine.blocks", "initfree.euclidean.kernels")
 """modules without whose kernels no solve ends"""
+_TRIED = (0, 60), (0, 68)
+"""first and last version of Numba with which machine code is loaded by itself: tests/test_machine_code.py ran with each"""
 
 
 def kernels() -> dict[str, list[CPUDispatcher]]:
@@ -48,26 +49,17 @@ def must_compile() -> bool:
     return any(not any(map(kept, loaded[name])) for name in _EVERY_SOLVE if name in loaded)
 
 
-class _Kept(FunctionCache):
-    """Numba's cache, which otherwise loads all that Numba compiles with before it looks for machine code: as long as twenty
-    kernels take.
+def expect_kept() -> bool:
+    """From now on kernels of the modules that are loaded take machine code by itself (`machine_code`); whether they do."""
+    first, last = _TRIED
+    if not first <= numba.version_info.short <= last:
+        return False
+    # Not at the top: in another version its names may be elsewhere.
+    from initfree.engine.machine_code import MachineCode
 
-    Machine code needs Numba's runtime only. Where there is none for a signature, Numba's compiler loads the rest by itself.
-    """
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
-
-
-def expect_kept() -> None:
-    """Kernels of modules that are loaded by now take machine code from disk without getting ready to compile first."""
-    # Numba has no public way: a version whose cache is made otherwise keeps its own.
-    if not (hasattr(FunctionCache, "_load_overload") and hasattr(FunctionCache, "_guard_against_spurious_io_errors")):
-        return
     for found in kernels().values():
         for kernel in found:
             cache: Any = getattr(kernel, "_cache", None)
-            if type(cache) is FunctionCache:
-                cache.__class__ = _Kept
+            if type(cache) is MachineCode.__base__:
+                cache.__class__ = MachineCode
+    return True

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from dense import central_differences, project
 from numpy.testing import assert_allclose
-from synthetic import Scene, ring
+from synthetic import Scene, random_tracks, ring
 
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.engine.losses import Cauchy, LeastSquares, Loss
+from initfree.refinement.landmarks import triangulate_projective
 from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection
 from initfree.tracks import Array
 
@@ -164,3 +165,24 @@ def test_graduated_cauchy_ignores_wrong_matches(scene: Scene):
     assert rms[True] < 1.0 < 5.0 < rms[False]
     assert np.all(np.diff([it.seconds for it in run.history]) >= 0.0)
     assert_allclose(run.cost, Cauchy(4.0).total(refinement.squared_residuals), rtol=1e-10)
+
+
+def test_projective_triangulation_is_exact_on_exact_data():
+    scene = ring(cameras=12, landmarks=150)
+    X = triangulate_projective(scene.tracks, scene.m, scene.P)
+    assert np.allclose(X[:, :3] / X[:, 3:], scene.landmarks, atol=1e-6)
+
+
+def test_projective_triangulation_finds_the_smallest_eigenvector():
+    """Of cameras and observations that are noise as well: nothing singles the smallest one out but itself."""
+    rng = np.random.default_rng(2)
+    tracks = random_tracks(rng, cameras=7, landmarks=60)
+    m, P = rng.normal(size=(tracks.observations, 2)), rng.normal(size=(7, 3, 4))
+    X = triangulate_projective(tracks, m, P)
+    A = P[tracks.cam, :2] - m[:, :, None] * P[tracks.cam, 2:]
+    A /= np.linalg.norm(A, axis=2, keepdims=True)
+    assert np.allclose(np.linalg.norm(X, axis=1), 1.0)
+    for j in range(tracks.landmarks):
+        rows = A[tracks.landmark == j].reshape(-1, 4)
+        smallest = np.linalg.svd(rows)[1][-1] if len(rows) >= 4 else 0.0
+        assert np.linalg.norm(rows @ X[j]) <= 1.01 * smallest + 1e-6

@@ -17,7 +17,7 @@ from initfree.auto.consistent_part import consistent_part
 from initfree.auto.ranking import settled
 from initfree.auto.repair import camera_shares, repair, repair_limits
 from initfree.auto.search import Search, most_starts
-from initfree.auto.start import Attempt, Start, run_start, triangulate_projective
+from initfree.auto.start import Attempt, Start, run_start
 from initfree.auto.strategy import confirmed, found_by_another
 from initfree.auto.trimming import trim
 from initfree.certificate.baseline import baselines
@@ -135,12 +135,6 @@ def test_restricted_keeps_all_cameras_or_nothing(scene):
     assert set(np.unique(left % 3)) == {1, 2}
     assert np.array_equal(part.landmark_ids, problem.landmark_ids[left])
     assert part.dropped.landmarks == problem.dropped.landmarks + problem.tracks.landmarks - len(left)
-
-
-def test_projective_triangulation_is_exact_on_exact_data():
-    scene = ring(cameras=12, landmarks=150)
-    X = triangulate_projective(initfree.load(to_reconstruction(scene)), scene.P)
-    assert np.allclose(X[:, :3] / X[:, 3:], scene.landmarks, atol=1e-6)
 
 
 def test_same_seed_same_result(scene):

@@ -18,12 +18,12 @@ WORTHWHILE = 0.4
 """share of the observations up to which the rest is left out"""
 
 
-def thinned(problem: Problem, seed: int, least: float = LEAST) -> NDArray[np.bool_] | None:
+def thinned(problem: Problem, seed: int, least: float = LEAST, worthwhile: float = WORTHWHILE) -> NDArray[np.bool_] | None:
     """Observations (observations,) of enough landmarks; None where nearly all are needed, or too few would be left."""
     chance = _chances(problem.tracks, least)
     kept = np.random.default_rng(seed).random(problem.tracks.landmarks) < chance
     keep = kept[problem.tracks.landmark]
-    if keep.mean() > WORTHWHILE or restricted(problem, keep) is None:
+    if keep.mean() > worthwhile or restricted(problem, keep) is None:
         return None
     return keep
 

@@ -19,6 +19,7 @@ from initfree.formulations.pose_rot import RelativeRotations
 from initfree.pipeline import PROJECTIVE, OnProgress, State, adjust_euclidean, run_stages, upgrade_metric
 from initfree.problem import Problem, restricted
 from initfree.reconstruction import Reconstruction
+from initfree.refinement.landmarks import triangulate_projective
 from initfree.refinement.reprojection import reprojection_errors
 from initfree.result import Result, StageReport, StartReport
 from initfree.tracks import Array, Index
@@ -167,7 +168,7 @@ def run_start(
 def _projective(state: State, start: Start) -> State | None:
     """Stages 1 and 2, or what of them the start has not done before; None where stage 1 looks like wrong matches."""
     if start.projective is not None:
-        X = triangulate_projective(state.problem, start.projective)
+        X = triangulate_projective(state.problem.tracks, state.problem.m, start.projective)
         return run_stages(replace(state, P=start.projective, X=X), PROJECTIVE[2:])
     if not start.deferrable:
         return run_stages(state, PROJECTIVE)
@@ -200,7 +201,7 @@ def _looks_like_wrong_matches(state: State) -> bool:
 
 def _everywhere(whole: Problem, state: State, left: Index) -> Array:
     """The landmarks of the whole problem: those that the start worked on, the others triangulated."""
-    X = triangulate_projective(whole, state.P)
+    X = triangulate_projective(whole.tracks, whole.m, state.P)
     X[left] = state.X
     return X
 
@@ -237,13 +238,3 @@ def _adjusted(problem: Problem, part: Problem, left: Index | None, state: State)
         replace(limits, scales=limits.scales[-1:], near=True), groups=problem.camera_ids,
     )  # fmt: skip
     return reconstruction, state
-
-
-def triangulate_projective(problem: Problem, P: Array) -> Array:
-    """Landmarks (landmarks, 4) that minimise sum |x - z m|² on the unit sphere, for given projective cameras."""
-    P = P / np.linalg.norm(P, axis=(1, 2), keepdims=True)
-    camera = P[problem.tracks.cam]
-    A = camera[:, :2] - problem.m[:, :, None] * camera[:, 2:]
-    A /= np.linalg.norm(A, axis=2, keepdims=True)
-    V = np.add.reduceat(np.einsum("nka,nkb->nab", A, A), problem.tracks.ptr[:-1], axis=0)
-    return np.ascontiguousarray(np.linalg.eigh(V)[1][:, :, 0])

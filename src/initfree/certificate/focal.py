@@ -21,6 +21,8 @@ _LEAST_NOISE = 0.1
 _HELD = 1e-6
 """deviation of log f"""
 _STEPS = 20
+_MOST = 0.6
+"""share of the observations up to which a part of the landmarks is asked first"""
 _CLEAR = 4.0
 """times what is significant: so much of a part of the landmarks says it of all"""
 _LESS = 0.01
@@ -60,7 +62,7 @@ def focal_rise(problem: Problem, reconstruction: Reconstruction) -> float:
     the square of the number of standard deviations between the two. Of a part of the landmarks where that says enough: all
     of them would only raise it.
     """
-    keep = thinned(problem, 0)
+    keep = thinned(problem, 0, worthwhile=_MOST)
     found = None if keep is None else restricted(problem, keep)
     if found is not None:
         part, left = found

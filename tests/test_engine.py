@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from synthetic import random_tracks, ring
 
 from initfree.engine import factorisation as choice
-from initfree.engine import shared_observations, threads
+from initfree.engine import shares, threads
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.dissection import Part, dissect
 from initfree.engine.factorisation import DenseFactorisation
@@ -34,6 +34,7 @@ from initfree.varpro import VariableProjection
 def any_threads(monkeypatch: pytest.MonkeyPatch):
     """Threads as they are left, and cut up even the smallest work."""
     monkeypatch.setattr(threads, "_SMALL", 0)
+    monkeypatch.setattr(shares, "_PAYS", 1)
     before = threads.threads()
     yield
     set_threads(before)
@@ -55,25 +56,44 @@ def test_camera_pairs_are_those_that_share_landmarks_and_those_given():
     assert_array_equal([pairs.row[number][0], pairs.column[number][0]], missing[0])
 
 
-@pytest.mark.parametrize("in_cache", [10, 4000])
-def test_shared_observations_are_those_of_the_same_landmark(monkeypatch: pytest.MonkeyPatch, in_cache: int):
-    monkeypatch.setattr(shared_observations, "IN_CACHE", in_cache)
-    monkeypatch.setattr(shared_observations, "_LONG", 1)
-    tracks = random_tracks(np.random.default_rng(1))
-    pairs, shared = CameraPairs.covisible(tracks), shared_observations.shared_observations(tracks)
-    assert (shared.ptr.shape[0] > 1) == (in_cache < tracks.observations)
-    expected = []
+@pytest.mark.parametrize(("in_cache", "few"), [(8000, 2000), (5, 2000), (5, 0)])
+def test_every_two_observations_of_a_landmark_meet_once_in_a_row_of_their_share(
+    monkeypatch: pytest.MonkeyPatch, in_cache: int, few: int
+):
+    for name, value in {"_IN_CACHE": in_cache, "_LONG": 1, "_PAYS": 1, "_FEW": few, "_LARGE": 20}.items():
+        monkeypatch.setattr(shares, name, value)
+    tracks = random_tracks(np.random.default_rng(1), landmarks=120)
+    pairs, cut = CameraPairs.covisible(tracks), shares.shares_of(tracks)
+    assert len(cut.shares) > 2
+    assert (len(cut.ranges) > len(cut.shares)) == (in_cache < 8000)
+    assert cut.ranges[0] == 0
+    assert cut.ranges[-1] == tracks.landmarks
+    of_row = np.full(cut.rows, -1)
+    for n in range(len(pairs)):
+        of_row[cut.pair_rows[cut.pair_ptr[n] : cut.pair_ptr[n + 1]]] = n
+    assert (of_row >= 0).all()
+    expected, listed, owned = [], [], []
     for first, last in zip(tracks.ptr, tracks.ptr[1:], strict=False):
         expected += [(a, b) for a in range(first, last) for b in range(first, a)]
-    listed = []
-    for t in range(shared.ptr.shape[0]):
-        for n in range(len(pairs)):
-            for k in range(shared.ptr[t, n], shared.ptr[t, n + 1]):
-                a, b = int(shared.later[k]), int(shared.earlier[k])
-                assert (tracks.cam[a], tracks.cam[b]) == (pairs.row[n], pairs.column[n])
-                listed.append((a, b))
+    for s in range(len(cut.shares) - 1):
+        for camera in np.unique(tracks.cam[cut.work[s] : cut.work[s + 1]]):
+            assert cut.share_rows[0, s] <= cut.own[s, camera] < cut.share_rows[0, s + 1]
+            assert of_row[cut.own[s, camera]] == pairs.diagonal[camera]
+            owned.append(cut.own[s, camera])
+        for t in range(cut.shares[s], cut.shares[s + 1]):
+            for n in range(cut.lists[t], cut.lists[t + 1]):
+                assert cut.share_rows[1, s] <= cut.row[n] < cut.share_rows[1, s + 1]
+                for k in range(cut.ptr[n], cut.ptr[n + 1]):
+                    a, b = int(cut.later[k]), int(cut.earlier[k])
+                    pair = of_row[cut.row[n]]
+                    assert (tracks.cam[a], tracks.cam[b]) == (pairs.row[pair], pairs.column[pair])
+                    assert cut.ranges[t] <= tracks.landmark[a] < cut.ranges[t + 1]
+                    listed.append((a, b))
     assert sorted(listed) == sorted(expected)
-    assert shared_observations.shared_observations(tracks) is shared
+    assert sorted(owned) == list(range(cut.camera_rows))
+    ptr, rows = cut.of_cameras
+    assert_array_equal(np.repeat(pairs.diagonal, np.diff(ptr)), of_row[rows])
+    assert shares.shares_of(tracks) is cut
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

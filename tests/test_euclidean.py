@@ -7,6 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 from synthetic import Scene, ring
 
+from initfree.engine import shares
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.engine.losses import Cauchy, LeastSquares
 from initfree.errors import InputError
@@ -122,10 +123,19 @@ def test_jacobian_against_finite_differences(small: tuple[Scene, Reconstruction]
         (FREE, np.array([0, 1, 0, 1, 1])),
     ],
 )
+@pytest.mark.parametrize("many", [False, True])
 def test_step_is_that_of_the_dense_damped_normal_equations(
-    small: tuple[Scene, Reconstruction], free: FreeIntrinsics, groups: Index
+    small: tuple[Scene, Reconstruction],
+    free: FreeIntrinsics,
+    groups: Index,
+    many: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scene, state = small
+    shares._made.pop(scene.tracks, None)
+    if many:
+        monkeypatch.setattr(shares, "_PAYS", 1)
+        assert len(shares.shares_of(scene.tracks).shares) > 2
     weight = np.random.default_rng(5).uniform(0.5, 1.5, scene.tracks.observations)
     weight[::7] = 0.0
     stage = EuclideanAdjustment(scene.tracks, scene.m, scene.unit, state, free=free, groups=groups, weight=weight)

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pycolmap
@@ -160,7 +161,8 @@ def test_filtering_leaves_what_it_promises(data, min_obs):
     order = rng.permutation(len(image))
     source = observations(image[order], 10 + landmark[order])
     try:
-        problem = build_problem(source, min_obs)
+        with patch("initfree.problem._MANY_PAIRS", data.draw(st.sampled_from([0, 4000]))):
+            problem = build_problem(source, min_obs)
     except initfree.InputError:
         return
     t = problem.tracks

@@ -6,6 +6,7 @@ from dense import DenseProblem, dense_matrix, dense_problem, project
 from numpy.testing import assert_allclose
 from synthetic import random_tracks, reorder_cameras, tracks_of
 
+from initfree.engine import shares
 from initfree.engine.quadratic import Quadratic
 from initfree.engine.reduced_system import ReducedSystem
 from initfree.formulations import LinearFormulation, make, names
@@ -15,6 +16,14 @@ from initfree.tracks import Array, Tracks
 
 LINEAR = [name for name in names() if isinstance(make(name, 0.1), LinearFormulation)]
 SEEDS = range(3)
+
+
+@pytest.fixture(autouse=True, params=["one share", "many"])
+def _shares(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So few observations as these make one share; as many as there can be add up to the same."""
+    if request.param == "many":
+        for name, value in {"_IN_CACHE": 5, "_LONG": 1, "_PAYS": 1}.items():
+            monkeypatch.setattr(shares, name, value)
 
 
 class Case:

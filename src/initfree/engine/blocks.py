@@ -1,7 +1,10 @@
-"""The reduced camera system from what each observation left (`elimination.condense`): blocks of cameras and of their pairs.
+"""The reduced camera system: blocks of cameras and of their pairs from what each observation left (`elimination.condense`).
 
-A block is a sum over landmarks of 3x3 factors times X X'. Factors times the ten distinct numbers of X X' are summed in
-registers, pair by pair (`shared_observations`), and written out as 12x12 when all landmarks have been seen.
+A block is a sum over landmarks of 3x3 factors times X X'. Factors times the ten distinct numbers of X X' are summed in rows
+(`shares`), which are added up and written out as 12x12 when all landmarks have been seen:
+
+    two cameras      eight factors, column by column, for each of the ten; then the ninth's ten
+    a camera's own   six factors, padded, for each of the ten; then the gradient's twelve
 """
 
 import numpy as np
@@ -9,9 +12,11 @@ import numpy as np
 from initfree.engine.kernels import kernel
 from initfree.engine.simd import (
     LANES_4,
+    LANES_6,
     LANES_8,
     LANES_10,
     add_product,
+    add_product_to,
     add_products,
     add_to,
     arranged,
@@ -23,37 +28,52 @@ from initfree.engine.simd import (
 
 _DISTINCT = 10
 """Entries of the symmetric 4x4 matrix X X'."""
-_COUPLED = 9 * _DISTINCT
-"""Numbers of a pair's block while it is summed: eight factors, column by column, for each entry of X X', and the ninth's"""
-_OWN = 6 * 16 + 3 * 4
-"""Numbers of a camera's own: six factors times the ten, padded, and the gradient"""
-_ALIGNED = (0,) * 16
-"""Vectors for the ten"""
+ROW = 96
+"""Numbers of a row of sums"""
+_REST = 80
+"""where the ninth factor's, or the gradient's, begin in a row"""
 _rows, _columns, _ninth = arranged(0, 1, 2, 0, 1, 2, 0, 1), arranged(0, 0, 0, 1, 1, 1, 2, 2), arranged(2)
+_six = arranged(0, 1, 2, 3, 4, 5, 5, 5)
 
 
 @kernel()
-def couple(begin, end, shared, place, landmark, Z, A, weight, XX, blocks):
-    """Blocks begin ... end of the pairs of different cameras, written at blocks[place[n]], (blocks, 12, 12).
+def couple(begin, end, taken, met, tracks, coupled, weight, X, left, sums):
+    """Rows of shares begin ... end; without `coupled` of cameras with themselves alone. tracks is (ptr, cam, landmark), left
+    (Z, A, D, e, XX), all of it flat, A empty without weights."""
+    ranges, shares, share_rows, own = taken
+    lists, row, list_ptr, later, earlier = met
+    ptr, cam, landmark = tracks
+    Z, A, D, e, XX = left
+    for share in range(begin, end):
+        sums[ROW * share_rows[0, share] : ROW * share_rows[0, share + 1]] = 0.0
+        if coupled:
+            sums[ROW * share_rows[1, share] : ROW * share_rows[1, share + 1]] = 0.0
+        for t in range(shares[share], shares[share + 1]):
+            for n in range(lists[t], lists[t + 1] if coupled else lists[t]):
+                at = ROW * number(row, n)
+                _add_pair(list_ptr[n], list_ptr[n + 1], later, earlier, landmark, Z, A, weight, XX, sums, at)
+            for j in range(ranges[t], ranges[t + 1]):
+                for a in range(ptr[j], ptr[j + 1]):
+                    _add_own(a, j, X, XX, D, e, sums, ROW * own[share, cam[a]])
 
-    shared is (ptr, later, earlier), Z (9 observations), column by column, and XX (10 landmarks) flat arrays, A like Z and
-    empty without weights. Lists come range by range of the landmarks: all sums of a part stay in cache beside them.
-    """
-    ptr, later, earlier = shared
-    ranges = ptr.shape[0]
-    step = 1 if ranges == 1 else end - begin
-    sums = np.empty(_COUPLED * step)
-    for start in range(begin, end, step):
-        sums[:] = 0.0
-        for t in range(ranges):
-            for n in range(start, start + step):
-                if ptr[t, n] < ptr[t, n + 1]:
-                    _add_pair(
-                        ptr[t, n], ptr[t, n + 1], later, earlier, landmark, Z, A, weight, XX, sums, _COUPLED * (n - start)
-                    )
-        for n in range(start, start + step):
-            if ptr[0, n] < ptr[0, n + 1] or ranges > 1:
-                _write_pair(sums, _COUPLED * (n - start), blocks[place[n]])
+
+@kernel(inline="always")
+def _add_own(a, j, X, XX, D, e, sums, at):
+    """sums[at:] += D_a ⊗ X X', and e_a ⊗ X."""
+    d, x, position = _six(load(D, 6 * a, LANES_6)), _DISTINCT * j, load(X, 4 * j, LANES_4)
+    add_product_to(sums, at, d, number(XX, x))
+    add_product_to(sums, at + 8, d, number(XX, x + 1))
+    add_product_to(sums, at + 16, d, number(XX, x + 2))
+    add_product_to(sums, at + 24, d, number(XX, x + 3))
+    add_product_to(sums, at + 32, d, number(XX, x + 4))
+    add_product_to(sums, at + 40, d, number(XX, x + 5))
+    add_product_to(sums, at + 48, d, number(XX, x + 6))
+    add_product_to(sums, at + 56, d, number(XX, x + 7))
+    add_product_to(sums, at + 64, d, number(XX, x + 8))
+    add_product_to(sums, at + 72, d, number(XX, x + 9))
+    add_product_to(sums, at + _REST, position, number(e, 3 * a))
+    add_product_to(sums, at + _REST + 4, position, number(e, 3 * a + 1))
+    add_product_to(sums, at + _REST + 8, position, number(e, 3 * a + 2))
 
 
 @kernel(inline="always")
@@ -99,87 +119,56 @@ def _add_pair(first, last, later, earlier, landmark, Z, A, weight, XX, sums, at)
     add_to(sums, at + 56, s7)
     add_to(sums, at + 64, s8)
     add_to(sums, at + 72, s9)
-    add_to(sums, at + 80, s)
+    add_to(sums, at + _REST, s)
+
+
+@kernel()
+def write(begin, end, pairs, rows, sums, place, blocks, gradient):
+    """Blocks begin ... end of pairs (row, column) at blocks[place[n]], and the cameras' gradient, from rows (ptr, row)."""
+    of_row, of_column = pairs
+    ptr, row = rows
+    block = np.empty(ROW)
+    for n in range(begin, end):
+        block[:] = 0.0
+        for index in range(ptr[n], ptr[n + 1]):
+            at = ROW * row[index]
+            for k in range(ROW):
+                block[k] += sums[at + k]
+        if of_row[n] != of_column[n]:
+            _write_pair(block, blocks[place[n]])
+            continue
+        _write_own(block, blocks[place[n]])
+        for r in range(3):
+            for k in range(4):
+                gradient[of_row[n], r, k] = block[_REST + 4 * r + k]
 
 
 @kernel(strict=True)
-def _write_pair(sums, at, block):
-    """The 12x12 block from its factors: that in row r and column c times entry k of X X' is -sums[at + 8 k + 3 c + r]."""
+def _write_pair(sums, block):
+    """The 12x12 block from its factors: that in row r and column c times entry k of X X' is -sums[8 k + 3 c + r]."""
     k = 0
     for x in range(4):
         for y in range(x, 4):
             for c in range(3):
                 for r in range(3):
-                    value = -sums[at + 80 + k if r + c == 4 else at + 8 * k + 3 * c + r]
+                    value = -sums[_REST + k if r + c == 4 else 8 * k + 3 * c + r]
                     block[4 * r + x, 4 * c + y] = value
                     block[4 * r + y, 4 * c + x] = value
             k += 1
 
 
-@kernel()
-def own(begin, end, tracks, ranges, D, e, X, XX, place, blocks, gradient):
-    """Blocks of cameras begin ... end with themselves, sum_a D_a ⊗ X X', at blocks[place[i]], and the gradient e ⊗ X.
-
-    tracks is (landmark, camera_ptr, by_camera), D (6 observations), e (3 observations), X and XX flat. Cameras take
-    turns on ranges of landmarks, whose numbers stay in cache until all have seen them.
-    """
-    landmark, camera_ptr, by_camera = tracks
-    count = end - begin
-    sums = np.zeros(_OWN * count)
-    after = camera_ptr[begin:end].copy()
-    for visit in range(ranges * count):
-        turn, i = visit // count, begin + visit % count
-        until = landmark.size * (turn + 1) // ranges
-        s0, s1, s2 = zeros(_ALIGNED), zeros(_ALIGNED), zeros(_ALIGNED)
-        s3, s4, s5 = zeros(_ALIGNED), zeros(_ALIGNED), zeros(_ALIGNED)
-        g0, g1, g2 = zeros(LANES_4), zeros(LANES_4), zeros(LANES_4)
-        index = after[i - begin]
-        while index < camera_ptr[i + 1] and number(by_camera, index) < until:
-            a = number(by_camera, index)
-            j, d = number(landmark, a), 6 * a
-            index += 1
-            xx = load(XX, _DISTINCT * j, _ALIGNED)
-            s0 = add_product(s0, xx, number(D, d + 0))
-            s1 = add_product(s1, xx, number(D, d + 1))
-            s2 = add_product(s2, xx, number(D, d + 2))
-            s3 = add_product(s3, xx, number(D, d + 3))
-            s4 = add_product(s4, xx, number(D, d + 4))
-            s5 = add_product(s5, xx, number(D, d + 5))
-            x = load(X, 4 * j, LANES_4)
-            g0 = add_product(g0, x, number(e, 3 * a + 0))
-            g1 = add_product(g1, x, number(e, 3 * a + 1))
-            g2 = add_product(g2, x, number(e, 3 * a + 2))
-        after[i - begin] = index
-        at = _OWN * (i - begin)
-        add_to(sums, at, s0)
-        add_to(sums, at + 16, s1)
-        add_to(sums, at + 32, s2)
-        add_to(sums, at + 48, s3)
-        add_to(sums, at + 64, s4)
-        add_to(sums, at + 80, s5)
-        add_to(sums, at + 96, g0)
-        add_to(sums, at + 100, g1)
-        add_to(sums, at + 104, g2)
-    for i in range(begin, end):
-        at = _OWN * (i - begin)
-        for r in range(3):
-            for k in range(4):
-                gradient[i, r, k] = sums[at + 96 + 4 * r + k]
-        _write_own(sums[at:], blocks[place[i]])
-
-
 @kernel(strict=True)
 def _write_own(sums, block):
-    """The symmetric 12x12 block from six factors (00 01 02 11 12 22) times X X'."""
+    """The symmetric 12x12 block from six factors (00 01 02 11 12 22): that times entry k of X X' is sums[8 k + factor]."""
     for r in range(3):
         for c in range(3):
             low, high = min(r, c), max(r, c)
-            k = 16 * ((0, 3, 5)[low] + high - low)
+            k = (0, 3, 5)[low] + high - low
             for x in range(4):
                 for y in range(x, 4):
                     block[4 * r + x, 4 * c + y] = sums[k]
                     block[4 * r + y, 4 * c + x] = sums[k]
-                    k += 1
+                    k += 8
 
 
 @kernel()

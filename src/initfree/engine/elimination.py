@@ -130,7 +130,7 @@ def eliminate(begin, end, ptr, cam, S, anchor, g, columns, X, y):
 
 
 @kernel()
-def condense(begin, end, ptr, cam, S, anchor, g, weight, columns, X, homogeneous, damping, Z, A, D, e, XX, M, u, shift, K):
+def condense(begin, end, ptr, cam, S, anchor, g, weight, columns, X, homogeneous, damping, left, M, u, shift, K):
     """Landmarks out of the normal equations: all that the reduced system needs of each observation and landmark.
 
     With projected-residual weights w (the paper's robust VarPro; an empty array means all ones), J* = (I - Jv Jv†) Ju,
@@ -144,10 +144,11 @@ def condense(begin, end, ptr, cam, S, anchor, g, weight, columns, X, homogeneous
     weights also A_a = w_a Z_a - Z_a K, so that block (a, b) is -(A_a + w_b Z_a) Z_b'.
     h vanishes at v* of the unweighted problem. `damping` adds shift_j = damping * trace(V_j)/3 to V_j's diagonal and to
     nothing else; VarPro leaves its landmarks undamped (weights and damping do not go together).
-    1/2 |u|² = 1/2 h' V_j^-1 h is what the landmark alone gains at fixed cameras.
+    1/2 |u|² = 1/2 h' V_j^-1 h is what the landmark alone gains at fixed cameras. `left` is (Z, A, D, e, XX).
     """
+    Z, A, D, e, XX = left
     weighted = weight.size > 0
-    sums, full = np.empty((9, _GROUP)), np.empty(_GROUP, dtype=np.bool_)
+    sums, more, full = np.empty((9, _GROUP)), np.empty(_GROUP), np.empty(_GROUP, dtype=np.bool_)
     N = np.zeros((4, 3))
     N[0, 0] = N[1, 1] = N[2, 2] = 1.0
     B = np.empty((3, 3))
@@ -161,7 +162,7 @@ def condense(begin, end, ptr, cam, S, anchor, g, weight, columns, X, homogeneous
             XX[10 * j + 4], XX[10 * j + 5], XX[10 * j + 6] = x1 * x1, x1 * x2, x1 * x3
             XX[10 * j + 7], XX[10 * j + 8], XX[10 * j + 9] = x2 * x2, x2 * x3, x3 * x3
             if homogeneous:
-                sphere_tangent(X, j, N)
+                sphere_tangent(x0, x1, x2, x3, N)
             v00, v10, v11 = zeros(LANES_4), zeros(LANES_4), zeros(LANES_4)
             v20, v21, v22 = zeros(LANES_4), zeros(LANES_4), zeros(LANES_4)
             w00, w10, w11 = zeros(LANES_4), zeros(LANES_4), zeros(LANES_4)
@@ -197,7 +198,7 @@ def condense(begin, end, ptr, cam, S, anchor, g, weight, columns, X, homogeneous
             if weighted:
                 K[j, 0, 0], K[j, 1, 0], K[j, 1, 1] = total(w00), total(w10), total(w11)
                 K[j, 2, 0], K[j, 2, 1], K[j, 2, 2] = total(w20), total(w21), total(w22)
-        _whiten(count, damping, sums, shift[group:], full)
+        _whiten(count, damping, sums, more, full)
         for n in range(count):
             j = group + n
             m = M[j]
@@ -205,7 +206,7 @@ def condense(begin, end, ptr, cam, S, anchor, g, weight, columns, X, homogeneous
             if not full[n]:
                 pseudo_whitening(m)
             u0, u1, u2 = whitened(m, sums[6, n], sums[7, n], sums[8, n])
-            u[j, 0], u[j, 1], u[j, 2] = u0, u1, u2
+            u[j, 0], u[j, 1], u[j, 2], shift[j] = u0, u1, u2, more[n]
             if weighted:
                 B[:, :] = K[j]
                 B[0, 1], B[0, 2], B[1, 2] = B[1, 0], B[2, 0], B[2, 1]

@@ -47,12 +47,11 @@ def kernel(*, strict: bool = False, **options: Any) -> Any:
 
 
 @kernel(inline="always")
-def sphere_tangent(X, j, N):
-    """Columns of N span the tangent space of the unit sphere at landmark j.
+def sphere_tangent(x0, x1, x2, x3, N):
+    """Columns of N span the tangent space of the unit sphere at a landmark.
 
     The Householder reflection that maps e4 to ±X_j maps e1, e2, e3 to it.
     """
-    x0, x1, x2, x3 = X[j, 0], X[j, 1], X[j, 2], X[j, 3]
     norm = np.sqrt(x0 * x0 + x1 * x1 + x2 * x2 + x3 * x3)
     u3 = x3 / norm + (1.0 if x3 >= 0.0 else -1.0)
     u = (x0 / norm, x1 / norm, x2 / norm, u3)
@@ -182,7 +181,7 @@ def back_substitute(begin, end, ptr, cam, Z, M, u, shift, X, step, moved, gain):
     N = np.empty((4, 3))
     for j in range(begin, end):
         x0, x1, x2, x3 = X[j, 0], X[j, 1], X[j, 2], X[j, 3]
-        sphere_tangent(X, j, N)
+        sphere_tangent(x0, x1, x2, x3, N)
         u0, u1, u2 = u[j, 0], u[j, 1], u[j, 2]
         for a in range(ptr[j], ptr[j + 1]):
             y0, y1, y2 = projection(step[cam[a]], x0, x1, x2, x3)

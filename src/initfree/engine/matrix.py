@@ -5,14 +5,14 @@ from typing import Protocol
 import numpy as np
 
 from initfree.engine import products, threads
-from initfree.engine.blocks import couple, own
+from initfree.engine.blocks import ROW, couple, write
 from initfree.engine.camera_pairs import NO_PAIRS, CameraPairs
 from initfree.engine.elimination import condense
 from initfree.engine.factorisation import factorisation
 from initfree.engine.linear_solver import LinearSolver, Preconditioner, conjugate_gradients, power_series
 from initfree.engine.quadratic import Quadratic, columns
-from initfree.engine.shared_observations import IN_CACHE, shared_observations
-from initfree.engine.simd import rows_of, vectors
+from initfree.engine.shares import shares_of
+from initfree.engine.simd import aligned, rows_of, vectors
 from initfree.tracks import Array, Index, Tracks
 
 UNWEIGHTED = np.empty(0)
@@ -37,9 +37,10 @@ class CameraTerm(Protocol):
 
 
 class Condensed:
-    """What `elimination.condense` leaves of observations and landmarks, with what it came from."""
+    """What `elimination.condense` leaves of observations and landmarks, with what it came from, and its sums over them."""
 
-    def __init__(self, tracks: Tracks) -> None:
+    def __init__(self, tracks: Tracks, *, coupled: bool) -> None:
+        """`coupled`: whether blocks of two cameras are summed, too."""
         n, landmarks = tracks.observations, tracks.landmarks
         self.Z, self.XX = vectors(n, 9), vectors(landmarks, 10)
         self.A = np.empty(0)
@@ -47,27 +48,49 @@ class Condensed:
         self.M, self.u, self.shift = np.empty((landmarks, 3, 3)), np.empty((landmarks, 3)), np.empty(landmarks)
         self.K = np.empty((0, 3, 3))
         self.S, self.weight, self.X = UNWEIGHTED, UNWEIGHTED, UNWEIGHTED
-        self._tracks = tracks
+        self._tracks, self._coupled = tracks, coupled
+        self.shares = shares_of(tracks)
+        self.sums = aligned(ROW * (self.shares.rows if coupled else self.shares.camera_rows))
 
     def update(self, q: Quadratic, P: Array, X: Array, weight: Array, homogeneous: bool, damping: float) -> None:
-        t = self._tracks
+        """At cameras P and landmarks X."""
+        t, shares = self._tracks, self.shares
         if weight.size and not self.K.size:
             self.K, self.A = np.empty((t.landmarks, 3, 3)), vectors(t.observations, 9)
         self.S, self.weight, self.X = q.S, weight, X
-        threads.run(
-            condense, t.ptr, t.ptr, t.cam, *q.flat, weight, columns(P), X, homogeneous, damping,
-            self.Z, self.A, self.D.reshape(-1), self.e.reshape(-1), self.XX, self.M, self.u, self.shift, self.K,
-        )  # fmt: skip
+        left = self._left(self.D)
+        model = t.ptr, t.cam, *q.flat, weight, columns(P), X, homogeneous, damping, left, self.M, self.u, self.shift, self.K
+        bounds = shares.ranges[shares.shares]
+
+        def share(begin: int, end: int) -> None:
+            # One after the other by the same thread: what the first leaves is in its cache.
+            condense(bounds[begin], bounds[end], *model)
+            self._sum(begin, end, left, self._coupled)
+
+        threads.run(share, shares.work)
+
+    def uncoupled(self) -> None:
+        """Sum the blocks of cameras with themselves as they were before the landmarks' elimination."""
+        D = self.S * self.weight[:, None] if self.weight.size else self.S
+        threads.run(self._sum, self.shares.work, self._left(D), False)
+
+    def _left(self, D: Array) -> tuple[Array, Array, Array, Array, Array]:
+        return self.Z, self.A, D.reshape(-1), self.e.reshape(-1), self.XX
+
+    def _sum(self, begin: int, end: int, left: tuple[Array, ...], coupled: bool) -> None:
+        t, shares = self._tracks, self.shares
+        tracks = t.ptr, t.cam, t.landmark
+        couple(begin, end, shares.taken, shares.met, tracks, coupled, self.weight, self.X.reshape(-1), left, self.sums)
+
+    def write_own(self, blocks: Array, gradient: Array) -> None:
+        """Blocks of cameras with themselves, (cameras, 12, 12), and the gradient, from the sums."""
+        every = np.arange(self._tracks.cameras)
+        write(0, len(every), (every, every), self.shares.of_cameras, self.sums, every, blocks, gradient)
 
     @property
     def columns(self) -> Array:
         """Z, column by column, (observations, 3, 3)"""
         return rows_of(self.Z, 3, 3)
-
-    @property
-    def uncoupled(self) -> Array:
-        """The blocks (a, a) without the landmarks' elimination, like `D`."""
-        return self.S * self.weight[:, None] if self.weight.size else self.S
 
     @property
     def gain(self) -> float:
@@ -100,19 +123,17 @@ class BlockMatrix:
         self.pairs = CameraPairs.covisible(tracks, coupled)
         self._number = self.pairs.number(coupled)
         covisible = CameraPairs.covisible(tracks)
-        self._shared = shared_observations(tracks)
+        self._covisible = covisible.row, covisible.column
         self._place = self.pairs.number(np.column_stack([covisible.row, covisible.column]))
         self.blocks = np.zeros((len(self.pairs), 12, 12))
         column = np.arange(12 * tracks.cameras).reshape(-1, 12)
         self._factorisation = factorisation(self.pairs, column, column.size)
 
     def assemble(self, condensed: Condensed, P: Array, gradient: Array) -> None:
-        c, shared = condensed, self._shared
         if self._term is not None:
             self.blocks[:] = 0.0
-        couplings = shared.arrays, self._place, self._tracks.landmark, c.Z, c.A, c.weight, c.XX, self.blocks
-        threads.run(couple, shared.work, *couplings)
-        _own(self._tracks, c, c.D, self.pairs.diagonal, self.blocks, gradient)
+        written = condensed.shares.of_pairs, condensed.sums, self._place, self.blocks, gradient
+        threads.run(write, len(self._place), self._covisible, *written)
         if self._term is not None:
             self._term.add(P, self._number, self.pairs.diagonal, self.blocks, gradient)
 
@@ -139,14 +160,14 @@ class ImplicitMatrix:
         self._schur = np.empty((tracks.cameras, 12, 12))
         self._U = np.empty_like(self._schur)
         self._q, self._r = np.empty((tracks.landmarks, 3)), np.empty((tracks.landmarks, 3))
-        self._condensed = Condensed(tracks)
+        self._condensed: Condensed
 
     def assemble(self, condensed: Condensed, P: Array, gradient: Array) -> None:
         self._condensed = condensed
-        every = np.arange(self._tracks.cameras)
-        _own(self._tracks, condensed, condensed.D, every, self._schur, gradient)
+        condensed.write_own(self._schur, gradient)
         if self._solver.name == "power":
-            _own(self._tracks, condensed, condensed.uncoupled, every, self._U, gradient)
+            condensed.uncoupled()
+            condensed.write_own(self._U, gradient)
         if self._term is not None:
             self._term_blocks[:] = 0.0
             self._term.add(P, self._number, self._pairs.diagonal, self._term_blocks, gradient)
@@ -191,11 +212,3 @@ class ImplicitMatrix:
 
 def _layout(t: Tracks) -> tuple[Index, Index, Index, Index, Index]:
     return t.ptr, t.cam, t.landmark, t.camera_ptr, t.by_camera
-
-
-def _own(tracks: Tracks, c: Condensed, D: Array, number: Index, blocks: Array, gradient: Array) -> None:
-    """Blocks of cameras with themselves from D (observations, 6), at blocks[number], and the gradient."""
-    flat = D.reshape(-1), c.e.reshape(-1), c.X.reshape(-1), c.XX
-    layout = tracks.landmark, tracks.camera_ptr, tracks.by_camera
-    ranges = 1 + tracks.observations // IN_CACHE
-    threads.run(own, tracks.camera_ptr, layout, ranges, *flat, number, blocks, gradient)

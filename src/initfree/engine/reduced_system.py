@@ -20,7 +20,7 @@ class ReducedSystem:
             self.matrix = BlockMatrix(tracks, camera_term)
         else:
             self.matrix = ImplicitMatrix(tracks, camera_term, solver)
-        self._condensed = Condensed(tracks)
+        self._condensed = Condensed(tracks, coupled=solver.name == "exact")
         self.gradient = np.empty((tracks.cameras, 3, 4))
         self.landmark_gain = 0.0
 

@@ -41,6 +41,13 @@ def vectors(count: int, size: int) -> Array:
     return np.zeros(count * size + _LONGEST)
 
 
+def aligned(count: int) -> Array:
+    """A flat array that begins where a cache line does: vectors of 8 at multiples of 8 lie in one line each."""
+    flat = np.empty(count + 8)
+    begin = -(flat.ctypes.data // 8) % 8
+    return flat[begin : begin + count]
+
+
 def rows_of(flat: Array, *shape: int) -> Array:
     """The numbers of `vectors` in their shape, (count, *shape)."""
     size = math.prod(shape)
@@ -51,6 +58,14 @@ def rows_of(flat: Array, *shape: int) -> Array:
 def _address(context, builder, kind, array, offset, lanes):
     data = context.make_array(kind)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [offset]), ir.VectorType(ir.DoubleType(), lanes).as_pointer())
+
+
+def _spread(builder, number, lanes):
+    """A number in all lanes."""
+    kind = ir.VectorType(ir.DoubleType(), lanes)
+    unset, first = ir.Constant(kind, ir.Undefined), ir.Constant(ir.IntType(32), 0)
+    everywhere = ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
+    return builder.shuffle_vector(builder.insert_element(unset, number, first), unset, everywhere)
 
 
 @intrinsic
@@ -84,10 +99,7 @@ def _number(_typing, array: Any, offset: Any) -> Any:
 @intrinsic
 def _add_product(_typing, total: Any, vector: Any, factor: Any) -> Any:
     def generate(_context, builder, signature, arguments):
-        kind = ir.VectorType(ir.DoubleType(), signature.return_type.lanes)
-        unset, first = ir.Constant(kind, ir.Undefined), ir.Constant(ir.IntType(32), 0)
-        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), None)
-        spread = builder.shuffle_vector(builder.insert_element(unset, arguments[2], first), unset, everywhere)
+        spread = _spread(builder, arguments[2], signature.return_type.lanes)
         product = builder.fmul(arguments[1], spread, flags=("contract",))
         return builder.fadd(arguments[0], product, flags=("contract",))
 
@@ -164,6 +176,20 @@ def _add_to(_typing, array: Any, offset: Any, vector: Any) -> Any:
 
 
 @intrinsic
+def _add_product_to(_typing, array: Any, offset: Any, vector: Any, factor: Any) -> Any:
+    def generate(context, builder, signature, arguments):
+        lanes = signature.args[2].lanes
+        place = _address(context, builder, signature.args[0], arguments[0], arguments[1], lanes)
+        before = builder.load(place)
+        before.align = 8
+        product = builder.fmul(arguments[2], _spread(builder, arguments[3], lanes), flags=("contract",))
+        builder.store(builder.fadd(before, product, flags=("contract",)), place).align = 8
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, vector, types.float64), generate
+
+
+@intrinsic
 def _store(_typing, array: Any, offset: Any, vector: Any) -> Any:
     def generate(context, builder, signature, arguments):
         place = _address(context, builder, signature.args[0], arguments[0], arguments[1], signature.args[2].lanes)
@@ -191,5 +217,7 @@ difference: Any = _difference
 """difference(one, other): one - other"""
 total: Any = _total
 """total(vector): the sum of its numbers"""
+add_product_to: Any = _add_product_to
+"""add_product_to(array, offset, vector, number): array[offset:] += vector * number"""
 store: Any = _store
 """store(array, offset, vector): array[offset:] = vector"""

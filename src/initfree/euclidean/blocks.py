@@ -1,4 +1,4 @@
-"""The reduced system of metric cameras from what each observation left (`kernels.condense`).
+"""The reduced system of metric cameras from what each observation left (`kernels.condense`), summed as in `engine.blocks`.
 
 Y (3 x width of every observation) and G (2 x width) are flat arrays, row by row. Vectors read over the end of a row, and
 what they find there ends in numbers that nobody reads. A width of 9, one more than a vector, has its last column by itself.
@@ -18,29 +18,36 @@ def lanes_for(width: int) -> tuple[int, ...]:
     return (0,) * (8 * ((width + 6) // 8))
 
 
+def row_of_sums(width: int) -> int:
+    """Numbers of a row of sums: those of a block, three rows at a time; its last column, or gradient and squares; 3 more."""
+    return (_ROWS * -(-width // _ROWS) + 2) * len(lanes_for(width)) + 8
+
+
 @kernel()
-def couple(begin, end, shared, lanes, width, Y, blocks):
-    """Blocks begin ... end of the pairs of different cameras, -sum Y_a'Y_b, (pairs, width, width), as in `engine.blocks`."""
-    ptr, later, earlier = shared
-    ranges = ptr.shape[0]
+def couple(begin, end, taken, met, tracks, lanes, width, size, left, sums):
+    """Rows of shares begin ... end (`engine.shares`): -sum Y_a'Y_b of two cameras, what `_add_own` adds of each with itself.
+
+    tracks is (ptr, cam), left (G, Y, C, e), flat, size the numbers of a row.
+    """
+    ranges, shares, share_rows, own = taken
+    lists, row, list_ptr, later, earlier = met
+    ptr, cam = tracks
+    G, Y, C, e = left
     stride = len(lanes)
     rows = _ROWS * ((width + _ROWS - 1) // _ROWS)
-    size = (rows + 2) * stride
-    step = 1 if ranges == 1 else end - begin
-    sums = np.empty(step * size)
-    for start in range(begin, end, step):
-        sums[:] = 0.0
-        for t in range(ranges):
-            for n in range(start, start + step):
-                first, last = ptr[t, n], ptr[t, n + 1]
-                at = (n - start) * size
-                for row in range(0, rows, _ROWS):
-                    _add_rows(first, last, later, earlier, lanes, width, row, Y, sums, at + row * stride)
+    for share in range(begin, end):
+        for kind in range(2):
+            sums[size * share_rows[kind, share] : size * share_rows[kind, share + 1]] = 0.0
+        for t in range(shares[share], shares[share + 1]):
+            for n in range(lists[t], lists[t + 1]):
+                first, last, at = list_ptr[n], list_ptr[n + 1], size * number(row, n)
+                for r in range(0, rows, _ROWS):
+                    _add_rows(first, last, later, earlier, lanes, width, r, Y, sums, at + r * stride)
                 if width > stride:
                     _add_column(first, last, later, earlier, lanes, width, Y, sums, at + rows * stride)
-        for n in range(start, start + step):
-            if ranges > 1 or ptr[0, n] < ptr[0, n + 1]:
-                _write(sums, (n - start) * size, stride, rows, blocks[n])
+            for a in range(ptr[ranges[t]], ptr[ranges[t + 1]]):
+                at = size * own[share, cam[a]]
+                _add_own(a, lanes, width, G, C, e, sums, at, at + rows * stride)
 
 
 @kernel(inline="always")
@@ -78,98 +85,57 @@ def _add_column(first, last, later, earlier, lanes, width, Y, sums, at):
     sums[at + len(lanes)] += corner
 
 
-@kernel(strict=True)
-def _write(sums, at, stride, rows, block):
-    width = block.shape[0]
+@kernel(inline="always")
+def _add_own(a, lanes, width, G, C, e, sums, at, rest):
+    """Of observation a, at its camera's row: G'C G, then G'e and diag(G'G), then of a last column those two and a corner."""
+    g = 2 * width * a
+    e0, e1 = number(e, 2 * a), number(e, 2 * a + 1)
+    c00, c01, c11 = number(C, 3 * a), number(C, 3 * a + 1), number(C, 3 * a + 2)
+    top, bottom = load(G, g, lanes), load(G, g + width, lanes)
+    x = add_product(add_product(zeros(lanes), top, c00), bottom, c01)
+    y = add_product(add_product(zeros(lanes), top, c01), bottom, c11)
     for s in range(width):
-        for c in range(min(width, stride)):
-            block[s, c] = -sums[at + s * stride + c]
-        if width > stride:
-            block[s, width - 1] = -sums[at + rows * stride + s]
+        product = add_product(zeros(lanes), x, number(G, g + s))
+        add_to(sums, at + s * len(lanes), add_product(product, y, number(G, g + width + s)))
+    add_to(sums, rest, add_product(add_product(zeros(lanes), top, e0), bottom, e1))
+    add_to(sums, rest + len(lanes), add_squares(zeros(lanes), top, bottom))
+    g0, g1 = number(G, g + width - 1), number(G, g + 2 * width - 1)
+    rest += 2 * len(lanes)
+    sums[rest] += g0 * e0 + g1 * e1
+    sums[rest + 1] += g0 * g0 + g1 * g1
+    sums[rest + 2] += g0 * (c00 * g0 + c01 * g1) + g1 * (c01 * g0 + c11 * g1)
 
 
 @kernel()
-def own(begin, end, tracks, ranges, lanes, width, G, C, e, place, blocks, diagonal, gradient):
-    """Blocks of cameras begin ... end with themselves, sum G_a'C_a G_a, at blocks[place[i]]; diag(G'G); G'e.
+def write(begin, end, pairs, rows_of, sums, stride, size, blocks, diagonal, gradient):
+    """Blocks begin ... end of pairs (row, column), diag(G'G) and the gradient of cameras, from rows of sums (ptr, row).
 
-    tracks is (camera_ptr, by_camera); cameras take turns on ranges of observations, as in `engine.blocks`. What a last
-    column would have, the last row has.
+    What a last column of a camera's own block would have, its last row has.
     """
-    camera_ptr, by_camera = tracks
-    count = end - begin
-    stride = len(lanes)
-    rows = _ROWS * ((width + _ROWS - 1) // _ROWS)
-    size = (rows + 2) * stride + 3
-    sums = np.zeros(count * size)
-    after = camera_ptr[begin:end].copy()
-    for visit in range(ranges * count):
-        turn, i = visit // count, begin + visit % count
-        until = by_camera.size * (turn + 1) // ranges
-        first = after[i - begin]
-        last = first
-        while last < camera_ptr[i + 1] and number(by_camera, last) < until:
-            last += 1
-        after[i - begin] = last
-        at = (i - begin) * size
-        for row in range(0, rows, _ROWS):
-            _add_squares(first, last, by_camera, lanes, width, row, G, C, sums, at + row * stride)
-        _add_slopes(first, last, by_camera, lanes, width, G, C, e, sums, at + rows * stride)
-    for i in range(begin, end):
-        at = (i - begin) * size
-        rest = at + rows * stride
-        for s in range(min(width, stride)):
-            gradient[i, s] = sums[rest + s]
-            diagonal[i, s] = sums[rest + stride + s]
-            for c in range(width):
-                blocks[place[i], c, s] = sums[at + c * stride + s]
+    of_row, of_column = pairs
+    ptr, row = rows_of
+    width = blocks.shape[1]
+    rest = _ROWS * ((width + _ROWS - 1) // _ROWS) * stride
+    block = np.empty(size)
+    for n in range(begin, end):
+        block[:] = 0.0
+        for index in range(ptr[n], ptr[n + 1]):
+            at = size * row[index]
+            for k in range(size):
+                block[k] += sums[at + k]
+        own = of_row[n] == of_column[n]
+        for s in range(width):
+            for c in range(min(width, stride)):
+                blocks[n, s, c] = block[s * stride + c] if own else -block[s * stride + c]
         if width > stride:
-            rest += 2 * stride
-            gradient[i, width - 1], diagonal[i, width - 1] = sums[rest], sums[rest + 1]
-            blocks[place[i], width - 1, width - 1] = sums[rest + 2]
-            for s in range(width - 1):
-                blocks[place[i], s, width - 1] = blocks[place[i], width - 1, s]
-
-
-@kernel(inline="always")
-def _add_squares(first, last, by_camera, lanes, width, row, G, C, sums, at):
-    """Three rows of sum G'C G."""
-    s0, s1, s2 = zeros(lanes), zeros(lanes), zeros(lanes)
-    for index in range(first, last):
-        a = number(by_camera, index)
-        g = 2 * width * a
-        top, bottom = load(G, g, lanes), load(G, g + width, lanes)
-        c01 = number(C, 3 * a + 1)
-        x = add_product(add_product(zeros(lanes), top, number(C, 3 * a)), bottom, c01)
-        y = add_product(add_product(zeros(lanes), top, c01), bottom, number(C, 3 * a + 2))
-        g += row
-        s0 = add_product(add_product(s0, x, number(G, g)), y, number(G, g + width))
-        s1 = add_product(add_product(s1, x, number(G, g + 1)), y, number(G, g + width + 1))
-        s2 = add_product(add_product(s2, x, number(G, g + 2)), y, number(G, g + width + 2))
-    add_to(sums, at, s0)
-    add_to(sums, at + len(lanes), s1)
-    add_to(sums, at + 2 * len(lanes), s2)
-
-
-@kernel(inline="always")
-def _add_slopes(first, last, by_camera, lanes, width, G, C, e, sums, at):
-    """G'e and diag(G'G); of a last column these two, and its number of G'C G, by themselves."""
-    slope, square = zeros(lanes), zeros(lanes)
-    last_slope = last_square = corner = 0.0
-    for index in range(first, last):
-        a = number(by_camera, index)
-        g = 2 * width * a
-        e0, e1 = number(e, 2 * a), number(e, 2 * a + 1)
-        top, bottom = load(G, g, lanes), load(G, g + width, lanes)
-        slope = add_product(add_product(slope, top, e0), bottom, e1)
-        square = add_squares(square, top, bottom)
-        g0, g1 = number(G, g + width - 1), number(G, g + 2 * width - 1)
-        last_slope += g0 * e0 + g1 * e1
-        last_square += g0 * g0 + g1 * g1
-        c01 = number(C, 3 * a + 1)
-        corner += g0 * (number(C, 3 * a) * g0 + c01 * g1) + g1 * (c01 * g0 + number(C, 3 * a + 2) * g1)
-    add_to(sums, at, slope)
-    add_to(sums, at + len(lanes), square)
-    at += 2 * len(lanes)
-    sums[at] += last_slope
-    sums[at + 1] += last_square
-    sums[at + 2] += corner
+            for s in range(width):
+                blocks[n, s, width - 1] = blocks[n, width - 1, min(s, stride - 1)] if own else -block[rest + s]
+        if own:
+            i = of_row[n]
+            for s in range(min(width, stride)):
+                gradient[i, s] = block[rest + s]
+                diagonal[i, s] = block[rest + stride + s]
+            if width > stride:
+                more = rest + 2 * stride
+                gradient[i, width - 1], diagonal[i, width - 1] = block[more], block[more + 1]
+                blocks[n, width - 1, width - 1] = block[more + 2]

@@ -6,8 +6,8 @@ import numpy as np
 
 from initfree.engine import threads
 from initfree.engine.camera_pairs import CameraPairs
-from initfree.engine.shared_observations import IN_CACHE, shared_observations
-from initfree.engine.simd import rows_of, vectors
+from initfree.engine.shares import shares_of
+from initfree.engine.simd import aligned, rows_of, vectors
 from initfree.euclidean import blocks, kernels, lens_kernels
 from initfree.tracks import Array, Tracks
 
@@ -31,7 +31,8 @@ class CondensedSystem:
         """`width`: numbers of a camera that move."""
         self._tracks, self._width = tracks, width
         self.pairs = CameraPairs.covisible(tracks)
-        self._shared = shared_observations(tracks)
+        self._shares = shares_of(tracks)
+        self._sums = aligned(blocks.row_of_sums(width) * self._shares.rows)
         n, landmarks = tracks.observations, tracks.landmarks
         self._G, self._Y = vectors(n, 2 * width), vectors(n, 3 * width)
         self._C, self._e = np.empty((n, 3)), np.empty((n, 2))
@@ -45,14 +46,21 @@ class CondensedSystem:
 
     def _assemble(self, condense: Callable[..., None], *model: object) -> None:
         """Blocks, diagonal and gradient from what `condense` leaves of the model."""
-        t, width, lanes = self._tracks, self._width, blocks.lanes_for(self._width)
+        t, shares, width, lanes = self._tracks, self._shares, self._width, blocks.lanes_for(self._width)
+        size = blocks.row_of_sums(width)
         observed = rows_of(self._G, 2, width), rows_of(self._Y, 3, width), self._C, self._e
-        threads.run(condense, t.ptr, t.ptr, t.cam, *model, *observed, self._M, self._u, self._shift)
-        threads.run(blocks.couple, self._shared.work, self._shared.arrays, lanes, width, self._Y, self.blocks)
-        layout, ranges = (t.camera_ptr, t.by_camera), 1 + t.observations // IN_CACHE
-        flat = self._G, self._C.reshape(-1), self._e.reshape(-1)
-        system = self.pairs.diagonal, self.blocks, self.diagonal, self.gradient
-        threads.run(blocks.own, t.camera_ptr, layout, ranges, lanes, width, *flat, *system)
+        left = self._G, self._Y, self._C.reshape(-1), self._e.reshape(-1)
+        bounds = shares.ranges[shares.shares]
+
+        def share(begin: int, end: int) -> None:
+            # One after the other by the same thread: what the first leaves is in its cache.
+            landmarks = bounds[begin], bounds[end]
+            condense(*landmarks, t.ptr, t.cam, *model, *observed, self._M, self._u, self._shift)
+            blocks.couple(begin, end, shares.taken, shares.met, (t.ptr, t.cam), lanes, width, size, left, self._sums)
+
+        threads.run(share, shares.work)
+        pairs, system = (self.pairs.row, self.pairs.column), (self.blocks, self.diagonal, self.gradient)
+        threads.run(blocks.write, len(self.pairs), pairs, shares.of_pairs, self._sums, len(lanes), size, *system)
 
     def back_substitute(self, step: Array, xyz: Array) -> tuple[Array, float]:
         """Landmarks after the joint step (cameras, width), and their share of the decrease that the quadratic predicts."""

@@ -1,0 +1,210 @@
+"""Landmarks in shares, and which of their observations meet in the block of two cameras.
+
+Every two observations of a landmark add to the block of their cameras. Landmarks are taken in ranges whose numbers stay in a
+core's cache, and what a range adds to a block is summed in registers. For that to be much where cameras are many, landmarks
+that the same cameras see follow each other in a problem (`problem.build_problem`). Ranges make shares, each with sums of its
+own for the blocks that it has, which are added up at the end, share by share: threads write nothing in common, and results
+do not depend on their number.
+"""
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from initfree.engine.camera_pairs import CameraPairs
+from initfree.engine.kernels import kernel
+from initfree.tracks import Index, Tracks
+
+_IN_CACHE = 8000
+"""Observations whose numbers stay in a core's cache"""
+_LONG = 8
+"""Times that a range should add to a block, to pay for adding its sum to memory"""
+_PAYS = 32
+"""Times that a share should add to a block, to pay for sums of its own"""
+_MOST = 8
+"""shares of cameras that all see the same landmarks"""
+_FEW = 2000
+"""Pairs of cameras of which each share has most; where there are more, a share has them for itself"""
+_LARGE = 100_000
+"""Observations of such a share"""
+
+Numbers = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Landmarks in ranges, ranges in shares; a row of sums for every block that a share has."""
+
+    ranges: Index
+    """landmarks of range t are ranges[t]:ranges[t + 1]"""
+    shares: Index
+    """ranges of share s are shares[s]:shares[s + 1]"""
+    share_rows: Index
+    """rows of share s are share_rows[0, s]:share_rows[0, s + 1] of cameras with themselves, which come first, and
+    share_rows[1, s]:share_rows[1, s + 1] of two cameras"""
+    own: Numbers
+    """the row of share s that camera i adds its own block to, (shares, cameras)"""
+    lists: Index
+    """of range t are lists[t]:lists[t + 1], one for each pair of cameras that meets in it, (ranges + 1,)"""
+    row: Numbers
+    """that a list adds to, (lists,)"""
+    ptr: Index
+    """the observations of list l are ptr[l]:ptr[l + 1]"""
+    later: Numbers
+    """a, of the pair's later camera"""
+    earlier: Numbers
+    """b, of the same landmark"""
+    pair_ptr: Index
+    """rows of pair n of `CameraPairs.covisible` are pair_rows[pair_ptr[n]:pair_ptr[n + 1]], share by share"""
+    pair_rows: Numbers
+    work: Index
+    """observations before each share, (shares + 1,)"""
+
+    @property
+    def rows(self) -> int:
+        return int(self.share_rows[1, -1])
+
+    @property
+    def of_pairs(self) -> tuple[Index, Numbers]:
+        """As kernels take the rows of a pair."""
+        return self.pair_ptr, self.pair_rows
+
+    @property
+    def camera_rows(self) -> int:
+        """Rows of cameras with themselves: the first."""
+        return int(self.share_rows[0, -1])
+
+    @property
+    def of_cameras(self) -> tuple[Index, Numbers]:
+        """Like `of_pairs`, of cameras with themselves alone."""
+        seen = self.own.T >= 0
+        return np.concatenate([[0], np.cumsum(seen.sum(axis=1))]), self.own.T[seen]
+
+    @property
+    def taken(self) -> tuple[Index, Index, Index, Numbers]:
+        """As kernels take landmarks: ranges, shares, and the shares' rows."""
+        return self.ranges, self.shares, self.share_rows, self.own
+
+    @property
+    def met(self) -> tuple[Index, Numbers, Index, Numbers, Numbers]:
+        """As kernels take what meets: lists of each range, with their rows and observations."""
+        return self.lists, self.row, self.ptr, self.later, self.earlier
+
+
+_made: WeakKeyDictionary[Tracks, Shares] = WeakKeyDictionary()
+
+
+def shares_of(tracks: Tracks) -> Shares:
+    """Kept as long as the tracks are."""
+    found = _made.get(tracks)
+    if found is None:
+        found = _made[tracks] = _cut(tracks)
+    return found
+
+
+def _cut(tracks: Tracks) -> Shares:
+    pairs = CameraPairs.covisible(tracks)
+    length = np.diff(tracks.ptr)
+    entries = int((length * (length - 1) // 2).sum())
+    cached = tracks.observations // _IN_CACHE
+    if len(pairs) <= _FEW:
+        shares = max(1, min(entries // (_PAYS * len(pairs)), _MOST))
+        each = max(1, min(cached, entries // (_LONG * len(pairs))) // shares)
+    else:
+        shares = max(1, min(tracks.observations // _LARGE, 4 * _MOST))
+        each = max(1, cached // shares)
+    # What a landmark takes: its observations, and somewhat less for every two of them.
+    taken = np.concatenate([[0], np.cumsum(3 * length + length * (length - 1) // 2)])
+    ranges = np.searchsorted(taken, np.linspace(0, taken[-1], shares * each + 1)).astype(np.int64)
+    ranges[0], ranges[-1] = 0, tracks.landmarks
+    of_share = np.arange(0, shares * each + 1, each)
+    first = np.concatenate([[0], np.cumsum(length * (length - 1) // 2)])[ranges]
+    number, later, earlier = (np.empty(entries, dtype=np.int32) for _ in range(3))
+    _number(tracks.ptr, tracks.cam, pairs.ptr, pairs.column, number)
+    lists = np.zeros(len(ranges), dtype=np.int64)
+    _count(first, number, len(pairs), lists)
+    lists = np.cumsum(lists)
+    pair, ptr = np.empty(lists[-1], dtype=np.int64), np.zeros(lists[-1] + 1, dtype=np.int64)
+    _fill(ranges, first, tracks.ptr, number, len(pairs), lists, pair, ptr, later, earlier)
+    of_landmark = np.repeat(np.arange(shares), np.diff(ranges[of_share]))
+    seen = np.zeros((shares, tracks.cameras), dtype=np.bool_)
+    seen[of_landmark[tracks.landmark], tracks.cam] = True
+    own = np.where(seen, np.cumsum(seen).reshape(seen.shape) - 1, -1)
+    keys, row = np.unique(np.repeat(np.arange(shares), np.diff(lists[of_share])) * len(pairs) + pair, return_inverse=True)
+    of_row = np.concatenate([np.broadcast_to(pairs.diagonal, seen.shape)[seen], keys % len(pairs)])
+    cameras = int(seen.sum())
+    return Shares(
+        ranges=ranges,
+        shares=of_share,
+        share_rows=np.stack(
+            [
+                np.concatenate([[0], np.cumsum(seen.sum(axis=1))]),
+                cameras + np.searchsorted(keys, np.arange(shares + 1) * len(pairs)),
+            ]
+        ),
+        own=own.astype(np.int32),
+        lists=lists,
+        row=(cameras + row).astype(np.int32),
+        ptr=ptr,
+        later=later,
+        earlier=earlier,
+        pair_ptr=np.concatenate([[0], np.cumsum(np.bincount(of_row, minlength=len(pairs)))]),
+        pair_rows=np.argsort(of_row, kind="stable").astype(np.int32),
+        work=tracks.ptr[ranges[of_share]],
+    )
+
+
+@kernel()
+def _number(ptr, cam, pair_ptr, column, number):
+    """The pair of cameras of every two observations, landmark by landmark: (1, 0), (2, 0), (2, 1) ..."""
+    entry = 0
+    for j in range(ptr.size - 1):
+        for a in range(ptr[j], ptr[j + 1]):
+            # Cameras of a landmark ascend, and so do the columns of a row.
+            n = pair_ptr[cam[a]]
+            for b in range(ptr[j], a):
+                while column[n] != cam[b]:
+                    n += 1
+                number[entry] = n
+                entry += 1
+
+
+@kernel()
+def _count(first, number, pairs, lists):
+    """Different pairs of range t, at lists[t + 1]."""
+    last = np.full(pairs, -1, dtype=np.int64)
+    for t in range(first.size - 1):
+        for entry in range(first[t], first[t + 1]):
+            if last[number[entry]] != t:
+                last[number[entry]] = t
+                lists[t + 1] += 1
+
+
+@kernel()
+def _fill(ranges, first, tracks_ptr, number, pairs, lists, pair, ptr, later, earlier):
+    """Lists of every range, pairs as they come first: their pairs, and their observations a and b."""
+    last = np.full(pairs, -1, dtype=np.int64)
+    place = np.empty(pairs, dtype=np.int64)
+    for t in range(first.size - 1):
+        count = lists[t]
+        for entry in range(first[t], first[t + 1]):
+            n = number[entry]
+            if last[n] != t:
+                last[n] = t
+                place[n] = count
+                pair[count] = n
+                count += 1
+            ptr[place[n] + 1] += 1
+        for at in range(lists[t], lists[t + 1]):
+            ptr[at + 1] += ptr[at]
+            place[pair[at]] = ptr[at]
+        entry = first[t]
+        for j in range(ranges[t], ranges[t + 1]):
+            for a in range(tracks_ptr[j], tracks_ptr[j + 1]):
+                for b in range(tracks_ptr[j], a):
+                    n = number[entry]
+                    later[place[n]], earlier[place[n]] = a, b
+                    place[n] += 1
+                    entry += 1

@@ -17,13 +17,13 @@ from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.kernels import kernel
 from initfree.tracks import Index, Tracks
 
-_IN_CACHE = 8000
+_IN_CACHE = 4000
 """Observations whose numbers stay in a core's cache"""
 _LONG = 8
 """Times that a range should add to a block, to pay for adding its sum to memory"""
 _PAYS = 32
 """Times that a share should add to a block, to pay for sums of its own"""
-_MOST = 8
+_MOST = 4
 """shares of cameras that all see the same landmarks"""
 _FEW = 2000
 """Pairs of cameras of which each share has most; where there are more, a share has them for itself"""
@@ -113,7 +113,7 @@ def _cut(tracks: Tracks) -> Shares:
         shares = max(1, min(entries // (_PAYS * len(pairs)), _MOST))
         each = max(1, min(cached, entries // (_LONG * len(pairs))) // shares)
     else:
-        shares = max(1, min(tracks.observations // _LARGE, 4 * _MOST))
+        shares = max(1, min(tracks.observations // _LARGE, 8 * _MOST))
         each = max(1, cached // shares)
     # What a landmark takes: its observations, and somewhat less for every two of them.
     taken = np.concatenate([[0], np.cumsum(3 * length + length * (length - 1) // 2)])

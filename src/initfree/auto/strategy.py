@@ -96,9 +96,11 @@ class _Ahead(NamedTuple):
         return self.begin.reconstruction.xyz is result.reconstruction.xyz
 
     def came_true(self, result: Result) -> bool:
-        """Whether that is what became of it."""
+        """Whether that is what became of it. Of a third start that found another reconstruction, which does not fit, the
+        evidence on the cameras that were found knows nothing."""
         before, now = self.begin.certificate.evidence, result.certificate.evidence
-        return self.of(result) and now.confirmed and result.accepted and before.alternative is now.alternative
+        same = before.alternative is now.alternative or self.end.problem.calibrated
+        return self.of(result) and now.confirmed and result.accepted and same
 
 
 def _run_beside(search: Search, starts: list[Start], ahead: _Ahead | None) -> tuple[bool, _Ahead | None]:

@@ -25,7 +25,7 @@ from initfree.euclidean.residuals import INLIER_PIXELS, robust_cost
 from initfree.problem import Problem, restricted
 from initfree.recalibration import found_camera, keypoints_of
 from initfree.reconstruction import Reconstruction
-from initfree.thinning import LEAST, WORTHWHILE, thinned
+from initfree.thinning import LEAST, thinned
 from initfree.tracks import Index, Tracks
 
 STEPS = ("principal point", "tangential", "k3")
@@ -49,8 +49,6 @@ ENOUGH = 40_000
 """observations, about, that it takes to tell what lenses are like: of those held out then, what lowers the error by the
 least share lowers it by more than the deviations too. Half of that told fountain-p11's k2 no more, a fifth not even its
 principal point"""
-MOST = 0.8
-"""share of the observations up to which the rest is left out while cameras are tried: they end with all of them"""
 MIN_HELD_OUT = 30
 """observations: fewer decide nothing, and the camera stays as simple as it was found"""
 
@@ -94,7 +92,7 @@ def simplest_cameras(problem: Problem, reconstruction: Reconstruction) -> Recali
     """
     if problem.calibrated:
         return None
-    part, left = _enough(problem, ENOUGH, MOST)
+    part, left = _enough(problem, ENOUGH)
     stage, shared, focal_lengths = _decided(part, reconstruction.subset(slice(None), left))
     sight = Sight(problem.tracks, keypoints_of(problem), (), SQUARE)
     own = _view(problem, reconstruction, problem.camera_ids)
@@ -106,10 +104,9 @@ def simplest_cameras(problem: Problem, reconstruction: Reconstruction) -> Recali
     return None if found is None else replace(found, focal_lengths=focal_lengths)
 
 
-def _enough(problem: Problem, observations: float, most: float = WORTHWHILE) -> tuple[Problem, Index]:
-    """The problem with as many landmarks as about so many observations need, if that is no larger share than `most`, and
-    which these are."""
-    keep = thinned(problem, 0, observations, most)
+def _enough(problem: Problem, observations: float) -> tuple[Problem, Index]:
+    """The problem with as many landmarks as about so many observations need, and which these are."""
+    keep = thinned(problem, 0, observations)
     part = None if keep is None else restricted(problem, keep)
     return (problem, np.arange(problem.tracks.landmarks)) if part is None else part
 

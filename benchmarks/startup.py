@@ -72,6 +72,29 @@ sys.exit = lambda code, leave=sys.exit: ended(leave)
 cli.main()
 """
 """the command with a clock; "options" is all that no clock is at, most of it the command line"""
+IMPORTS = {
+    "NumPy": ("numpy",),
+    "pycolmap": ("pycolmap",),
+    "Numba": ("numba",),
+    "SciPy": ("scipy.spatial.transform", "scipy.sparse.linalg", "scipy.sparse.csgraph"),
+    "tyro": ("tyro",),
+    "Rich": ("rich.console", "rich.table", "rich.live"),
+    "Jinja": ("jinja2",),
+    "initfree": ("initfree.commands.solve",),
+}
+"""what a solve imports, one after the other: what comes first pays for what it shares with others"""
+_IMPORTED = """
+import gc, importlib, json, sys, time, zlib
+
+gc.disable()
+taken = {}
+for name, modules in json.loads(sys.argv[1]).items():
+    since = time.process_time()
+    for module in modules:
+        importlib.import_module(module)
+    taken[name] = time.process_time() - since
+print(json.dumps(taken))
+"""
 
 
 def environment() -> dict[str, str]:
@@ -104,6 +127,12 @@ def split(arguments: list[str], folder: Path) -> dict[str, float]:
     return parts | {"end": ended - last}
 
 
+def imported() -> dict[str, float]:
+    """CPU seconds of each import."""
+    command = [sys.executable, "-c", _IMPORTED, json.dumps(IMPORTS)]
+    return json.loads(subprocess.run(command, env=environment(), capture_output=True, check=True).stdout)
+
+
 def tiny(folder: Path) -> Path:
     """Ten cameras on a ring, as a COLMAP model."""
     image, landmark, xy = _ring(cameras=10)
@@ -113,7 +142,7 @@ def tiny(folder: Path) -> Path:
 
 
 def main(runs: int = 10) -> None:
-    """Print two tables.
+    """Print three tables.
 
     Args:
         runs: Of each command.
@@ -140,6 +169,9 @@ def main(runs: int = 10) -> None:
             parts = [split(arguments, folder) for _ in range(runs)]
             figures = [1000.0 * median(one.get(part, 0.0) for one in parts) for part in PARTS]
             print(f"| {name} | {' | '.join(f'{figure:.0f}' for figure in figures)} |", flush=True)
+        taken = [imported() for _ in range(runs)]
+        print(f"\n| CPU milliseconds | {' | '.join(IMPORTS)} |\n|---|{'---:|' * len(IMPORTS)}")
+        print(f"| imports, least | {' | '.join(f'{1000.0 * min(one[name] for one in taken):.0f}' for name in IMPORTS)} |")
 
 
 if __name__ == "__main__":

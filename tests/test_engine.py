@@ -60,10 +60,10 @@ def test_camera_pairs_are_those_that_share_landmarks_and_those_given():
 def test_every_two_observations_of_a_landmark_meet_once_in_a_row_of_their_share(
     monkeypatch: pytest.MonkeyPatch, in_cache: int, few: int
 ):
-    for name, value in {"_IN_CACHE": in_cache, "_LONG": 1, "_PAYS": 1, "_FEW": few, "_LARGE": 20}.items():
+    for name, value in {"_IN_CACHE": in_cache, "_LONG": 1, "_PAYS": 1, "_FEW": few, "_LARGE": 20, "_TWICE": 8}.items():
         monkeypatch.setattr(shares, name, value)
     tracks = random_tracks(np.random.default_rng(1), landmarks=120)
-    pairs, cut = CameraPairs.covisible(tracks), shares.shares_of(tracks)
+    pairs, cut = CameraPairs.covisible(tracks), shares.shares_of(tracks, coupled=True)
     assert len(cut.shares) > 2
     assert (len(cut.ranges) > len(cut.shares)) == (in_cache < 8000)
     assert cut.ranges[0] == 0
@@ -93,7 +93,19 @@ def test_every_two_observations_of_a_landmark_meet_once_in_a_row_of_their_share(
     assert sorted(owned) == list(range(cut.camera_rows))
     ptr, rows = cut.of_cameras
     assert_array_equal(np.repeat(pairs.diagonal, np.diff(ptr)), of_row[rows])
-    assert shares.shares_of(tracks) is cut
+    assert shares.shares_of(tracks, coupled=True) is cut
+    alone = shares.shares_of(tracks, coupled=False)
+    assert alone.rows == alone.camera_rows
+    assert sorted(alone.own[alone.own >= 0]) == list(range(alone.rows))
+    assert len(alone.later) == 0
+
+
+def test_many_pairs_that_no_share_has_for_itself_make_one_share(monkeypatch: pytest.MonkeyPatch):
+    for name, value in {"_IN_CACHE": 5, "_FEW": 0, "_LARGE": 20}.items():
+        monkeypatch.setattr(shares, name, value)
+    tracks = random_tracks(np.random.default_rng(1), landmarks=120)
+    cut = shares.shares_of(tracks, coupled=True)
+    assert cut.rows - cut.camera_rows <= 2 * len(CameraPairs.covisible(tracks))
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

@@ -80,6 +80,13 @@ def test_projected_residual_weights_give_the_papers_robust_system(name: str, see
     assert_system(case.assembled(case.weight), *case.dense().rw2_system(case.weight))
 
 
+def test_weights_leave_nothing_behind():
+    case = Case("pose", 0, at_optimum=True)
+    system = case.assembled(case.weight)
+    system.assemble(case.quadratic, case.P, case.X)
+    assert_system(system, *case.dense().rw2_system())
+
+
 @pytest.mark.parametrize("name", LINEAR)
 def test_weights_of_one_change_nothing(name: str):
     case = Case(name, 0, at_optimum=True)

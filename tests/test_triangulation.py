@@ -12,6 +12,7 @@ from synthetic import ring
 from test_euclidean import observed, truth_of
 
 from initfree.euclidean import Status, resect, triangulate
+from initfree.tracks import Tracks
 
 
 def test_triangulation_is_exact_and_needs_no_start() -> None:
@@ -23,6 +24,18 @@ def test_triangulation_is_exact_and_needs_no_start() -> None:
     assert np.all(status == Status.FOUND)
     kept, _ = triangulate(scene.tracks, observed(scene, truth), scene.unit, *truth.cameras, scene.landmarks)
     np.testing.assert_allclose(kept, scene.landmarks, atol=1e-9)
+
+
+def test_a_landmark_behind_all_its_cameras_is_somewhere_and_without_cameras_nowhere() -> None:
+    tracks = Tracks(np.array([0, 1]), np.array([0, 2]), 2)
+    R = np.stack([np.eye(3), np.diag([-1.0, 1.0, -1.0])])  # back to back: no point is in front of both
+    t, m, unit = np.array([[0.0, 0, 0], [0, 0, -1.0]]), np.full((2, 2), 0.1), np.full((2, 2), 500.0)
+    xyz, status = triangulate(tracks, m, unit, R, t, np.ones(2), np.zeros((2, 2)))
+    assert np.isfinite(xyz).all()
+    assert status[0] == Status.BEHIND
+    xyz, status = triangulate(tracks, m, unit, R, np.full((2, 3), np.nan), np.ones(2), np.zeros((2, 2)))
+    assert np.isnan(xyz).all()
+    assert status[0] != Status.FOUND
 
 
 @pytest.mark.parametrize("longest", [4, 30])

@@ -110,7 +110,10 @@ def _run_beside(search: Search, starts: list[Start], ahead: _Ahead | None) -> tu
     if doubted is None or (ahead is not None and ahead.of(doubted)):
         return _run(search, starts), ahead
     with beside(partial(_run, search, starts)) as running:
-        ahead = _Ahead(doubted, _end(doubted, search.problem))
+        try:
+            ahead = _Ahead(doubted, _end(doubted, search.problem))
+        except Exception:  # told where it is asked for, as on one thread
+            ahead = None
     return running(), ahead
 
 

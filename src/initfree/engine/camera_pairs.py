@@ -17,7 +17,7 @@ NO_PAIRS: Index = np.empty((0, 2), dtype=np.int64)
 class CameraPairs:
     """The lower triangle of a symmetric block matrix in compressed rows: pairs (i, k), k <= i, all (i, i) among them.
 
-    Memory is linear in the number of pairs. A kernel that works on row i looks a column up in a table of one row.
+    Memory is linear in the number of pairs.
     """
 
     ptr: Index

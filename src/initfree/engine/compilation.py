@@ -10,7 +10,17 @@ from numba.core.registry import CPUDispatcher
 
 ABOUT_SECONDS = 40
 """that compiling all kernels of a solve takes on one core of 2024"""
-_EVERY_SOLVE = ("initfree.engine.kernels", "initfree.engine.blocks", "initfree.euclidean.kernels")
+_EVERY_SOLVE = tuple(
+    f"initfree.{name}"
+    for name in (
+        "engine.kernels",
+        "engine.elimination",
+        "engine.shares",
+        "engine.blocks",
+        "euclidean.kernels",
+        "euclidean.blocks",
+    )
+)
 """modules without whose kernels no solve ends"""
 _TRIED = (0, 60), (0, 68)
 """first and last version of Numba with which machine code is loaded by itself: tests/test_machine_code.py ran with each"""

@@ -44,7 +44,7 @@ class DenseFactorisation:
         return cholesky_above(self._H) if self._above else cholesky(self._H)
 
     def solve(self, b: Array) -> Array:
-        # LAPACK reads columns first: our upper triangle is the lower one of the transpose, without a copy.
+        # LAPACK reads columns first: it sees the transpose, and of that the other triangle, without a copy.
         x, _ = _potrs(self._H.T, b, lower=self._above)
         return x
 

@@ -21,9 +21,9 @@ entries of X X': 90 multiply-adds, where dense 12x3 coupling blocks need over 50
 Observations are sorted by landmark, then by camera: those of landmark j are `ptr[j]:ptr[j + 1]`; `cam` is the camera
 of each, and no landmark is seen twice by one camera.
 
-Two passes build the system, each over a range [begin, end) that `threads.run` gives to a thread: `elimination.condense` over
-landmarks leaves what each observation contributes, `engine.blocks` gathers it over cameras and their pairs. A number is
-written by one owner only.
+Two passes build the system, each over shares [begin, end) of the landmarks that `threads.run` gives to a thread:
+`elimination.condense` leaves what each observation contributes, `blocks.couple` sums it up. `blocks.write` then adds up the
+shares, pair by pair. A number is written by one owner only.
 """
 
 from typing import Any

@@ -49,7 +49,7 @@ class Condensed:
         self.K = np.empty((0, 3, 3))
         self.S, self.weight, self.X = UNWEIGHTED, UNWEIGHTED, UNWEIGHTED
         self._tracks, self._coupled = tracks, coupled
-        self.shares = shares_of(tracks)
+        self.shares = shares_of(tracks, coupled=coupled)
         self.sums = aligned(ROW * (self.shares.rows if coupled else self.shares.camera_rows))
 
     def update(self, q: Quadratic, P: Array, X: Array, weight: Array, homogeneous: bool, damping: float) -> None:
@@ -75,7 +75,7 @@ class Condensed:
         threads.run(self._sum, self.shares.work, self._left(D), False)
 
     def _left(self, D: Array) -> tuple[Array, Array, Array, Array, Array]:
-        return self.Z, self.A, D.reshape(-1), self.e.reshape(-1), self.XX
+        return self.Z, self.A if self.weight.size else UNWEIGHTED, D.reshape(-1), self.e.reshape(-1), self.XX
 
     def _sum(self, begin: int, end: int, left: tuple[Array, ...], coupled: bool) -> None:
         t, shares = self._tracks, self.shares

@@ -23,12 +23,14 @@ _LONG = 8
 """Times that a range should add to a block, to pay for adding its sum to memory"""
 _PAYS = 32
 """Times that a share should add to a block, to pay for sums of its own"""
-_MOST = 4
-"""shares of cameras that all see the same landmarks"""
 _FEW = 2000
-"""Pairs of cameras of which each share has most; where there are more, a share has them for itself"""
-_LARGE = 100_000
-"""Observations of such a share"""
+"""Pairs of cameras of which every share is expected to have most"""
+_LARGE = 25_000
+"""Observations of a share, where there are more pairs than that"""
+_MOST = 4, 8
+"""shares of few pairs, and of many"""
+_TWICE = 2
+"""rows of sums for each pair, at most, where pairs are many"""
 
 Numbers = NDArray[np.int32]
 
@@ -93,57 +95,59 @@ class Shares:
         return self.lists, self.row, self.ptr, self.later, self.earlier
 
 
-_made: WeakKeyDictionary[Tracks, Shares] = WeakKeyDictionary()
+_made: tuple[WeakKeyDictionary[Tracks, Shares], ...] = WeakKeyDictionary(), WeakKeyDictionary()
 
 
-def shares_of(tracks: Tracks) -> Shares:
-    """Kept as long as the tracks are."""
-    found = _made.get(tracks)
+def shares_of(tracks: Tracks, *, coupled: bool) -> Shares:
+    """With what meets in two cameras, or of cameras with themselves alone; kept as long as the tracks are."""
+    found = _made[coupled].get(tracks)
     if found is None:
-        found = _made[tracks] = _cut(tracks)
+        found = _made[coupled][tracks] = _made_of(tracks, coupled)
     return found
 
 
-def _cut(tracks: Tracks) -> Shares:
-    pairs = CameraPairs.covisible(tracks)
+def _made_of(tracks: Tracks, coupled: bool) -> Shares:
+    pairs = CameraPairs.covisible(tracks) if coupled else CameraPairs.only(tracks.cameras)
     length = np.diff(tracks.ptr)
-    entries = int((length * (length - 1) // 2).sum())
-    cached = tracks.observations // _IN_CACHE
-    if len(pairs) <= _FEW:
-        shares = max(1, min(entries // (_PAYS * len(pairs)), _MOST))
-        each = max(1, min(cached, entries // (_LONG * len(pairs))) // shares)
-    else:
-        shares = max(1, min(tracks.observations // _LARGE, 8 * _MOST))
-        each = max(1, cached // shares)
+    entries = length * (length - 1) // 2 if coupled else np.zeros_like(length)
+    cached, met = tracks.observations // _IN_CACHE, int(entries.sum()) // len(pairs)
+    many = len(pairs) > _FEW or not coupled
+    shares = min(tracks.observations // _LARGE, _MOST[1]) if many else min(met // _PAYS, _MOST[0])
+    shares = 1 << max(shares.bit_length() - 1, 0)
+    each = max(1, (cached if many else min(cached, met // _LONG)) // shares)
     # What a landmark takes: its observations, and somewhat less for every two of them.
-    taken = np.concatenate([[0], np.cumsum(3 * length + length * (length - 1) // 2)])
+    taken = np.concatenate([[0], np.cumsum(3 * length + entries)])
     ranges = np.searchsorted(taken, np.linspace(0, taken[-1], shares * each + 1)).astype(np.int64)
     ranges[0], ranges[-1] = 0, tracks.landmarks
-    of_share = np.arange(0, shares * each + 1, each)
-    first = np.concatenate([[0], np.cumsum(length * (length - 1) // 2)])[ranges]
-    number, later, earlier = (np.empty(entries, dtype=np.int32) for _ in range(3))
-    _number(tracks.ptr, tracks.cam, pairs.ptr, pairs.column, number)
+    first = np.concatenate([[0], np.cumsum(entries)])[ranges]
+    number, later, earlier = (np.empty(first[-1], dtype=np.int32) for _ in range(3))
     lists = np.zeros(len(ranges), dtype=np.int64)
-    _count(first, number, len(pairs), lists)
+    if coupled:
+        _number(tracks.ptr, tracks.cam, pairs.ptr, pairs.column, number)
+        _count(first, number, len(pairs), lists)
     lists = np.cumsum(lists)
     pair, ptr = np.empty(lists[-1], dtype=np.int64), np.zeros(lists[-1] + 1, dtype=np.int64)
-    _fill(ranges, first, tracks.ptr, number, len(pairs), lists, pair, ptr, later, earlier)
-    of_landmark = np.repeat(np.arange(shares), np.diff(ranges[of_share]))
+    if coupled:
+        _fill(ranges, first, tracks.ptr, number, len(pairs), lists, pair, ptr, later, earlier)
+    while True:
+        of_share = np.arange(0, len(ranges), (len(ranges) - 1) // shares)
+        keys, row = np.unique(
+            np.repeat(np.arange(shares), np.diff(lists[of_share])) * len(pairs) + pair, return_inverse=True
+        )
+        if shares == 1 or not many or len(keys) <= _TWICE * len(pairs):
+            break
+        shares //= 2  # neighbours are not together: sums would be more than they are worth
     seen = np.zeros((shares, tracks.cameras), dtype=np.bool_)
-    seen[of_landmark[tracks.landmark], tracks.cam] = True
+    seen[np.repeat(np.arange(shares), np.diff(ranges[of_share]))[tracks.landmark], tracks.cam] = True
     own = np.where(seen, np.cumsum(seen).reshape(seen.shape) - 1, -1)
-    keys, row = np.unique(np.repeat(np.arange(shares), np.diff(lists[of_share])) * len(pairs) + pair, return_inverse=True)
     of_row = np.concatenate([np.broadcast_to(pairs.diagonal, seen.shape)[seen], keys % len(pairs)])
     cameras = int(seen.sum())
+    of_cameras = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
+    of_pairs = cameras + np.searchsorted(keys, np.arange(shares + 1) * len(pairs))
     return Shares(
         ranges=ranges,
         shares=of_share,
-        share_rows=np.stack(
-            [
-                np.concatenate([[0], np.cumsum(seen.sum(axis=1))]),
-                cameras + np.searchsorted(keys, np.arange(shares + 1) * len(pairs)),
-            ]
-        ),
+        share_rows=np.stack([of_cameras, of_pairs]),
         own=own.astype(np.int32),
         lists=lists,
         row=(cameras + row).astype(np.int32),

@@ -1,6 +1,6 @@
 """Vectors of a fixed number of doubles inside kernels: what stays in registers while a sum goes through memory.
 
-LLVM does not find them by itself in sums over short rows: it unrolls the row and stays scalar. A vector of 12 is three
+LLVM does not find them by itself in sums over short rows: it unrolls the row and stays scalar. A vector of 8 is two
 registers of 4 where the machine has these, whatever it has elsewhere. Flat arrays, offsets in numbers; nothing is checked.
 """
 

@@ -31,7 +31,7 @@ class CondensedSystem:
         """`width`: numbers of a camera that move."""
         self._tracks, self._width = tracks, width
         self.pairs = CameraPairs.covisible(tracks)
-        self._shares = shares_of(tracks)
+        self._shares = shares_of(tracks, coupled=True)
         self._sums = aligned(blocks.row_of_sums(width) * self._shares.rows)
         n, landmarks = tracks.observations, tracks.landmarks
         self._G, self._Y = vectors(n, 2 * width), vectors(n, 3 * width)

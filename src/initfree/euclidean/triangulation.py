@@ -115,6 +115,12 @@ def _add_log(total, product, value):
     return total, product
 
 
+@kernel(inline="always")
+def _is_finite(starts, n):
+    """One by one: of a sum, which may be reordered, the compiler takes it for granted."""
+    return np.isfinite(starts[n, 0]) and np.isfinite(starts[n, 1]) and np.isfinite(starts[n, 2])
+
+
 @kernel(strict=True)
 def _cost(start, stop, cam, cameras, image, weight, scale, X):
     """1/2 c² sum log(1 + w |r|²/c²) of one landmark at X."""
@@ -267,9 +273,9 @@ def _triangulate(begin, end, ptr, cam, cameras, image, weight, scale, rays, cent
         starts[0] = xyz[j]
         best = _ZERO
         lowest = np.inf
-        behind = _ZERO
+        behind = count
         fits = done = False
-        if np.isfinite(starts[0, 0] + starts[0, 1] + starts[0, 2]):
+        if _is_finite(starts, _ZERO):
             lowest, behind, done = _gauss_newton(start, stop, cam, cameras, image, weight, scale, _STEPS, starts, _ZERO)
             fits = image[2] and lowest <= closely * count and behind == 0
         found = 1
@@ -279,7 +285,7 @@ def _triangulate(begin, end, ptr, cam, cameras, image, weight, scale, rays, cent
             found = 4 + _pairs(start, stop, cam, rays, centres, weight, count, V, M, h, starts)
         for n in range(1, found):
             costs[n] = _cost(start, stop, cam, cameras, image, weight, scale, starts[n])
-            if not np.isfinite(starts[n, 0] + starts[n, 1] + starts[n, 2]):
+            if not _is_finite(starts, n):
                 costs[n] = np.inf
         for _ in range(min(_REFINED, found - 1)):
             n = _ONE
@@ -287,10 +293,10 @@ def _triangulate(begin, end, ptr, cam, cameras, image, weight, scale, rays, cent
                 n = other if costs[other] < costs[n] else n
             if costs[n] == np.inf:
                 break
-            cost, worst, end = _gauss_newton(start, stop, cam, cameras, image, weight, scale, _STEPS, starts, n)
+            cost, worst, ended = _gauss_newton(start, stop, cam, cameras, image, weight, scale, _STEPS, starts, n)
             costs[n] = np.inf
             if cost < lowest:
-                lowest, behind, done = cost, worst, end
+                lowest, behind, done = cost, worst, ended
                 best = n
         if lowest < np.inf:
             if not done:

@@ -40,7 +40,7 @@ def measured(name: str) -> dict[str, float]:
     found = {"dense blocks / VarPro iteration": yardstick / one, "one thread / two": one / two}
     steps = stages(problem, P)
     for step in STEPS:
-        alone, _ = one_and_two(steps[step], 10)
+        alone, _ = one_and_two(steps[step])
         found[f"dense blocks / {step} step"] = yardstick / alone
     return {ratio: round(value, 2) for ratio, value in found.items()}
 

@@ -219,10 +219,10 @@ def best_ms(function: Callable[[], object], repeats: int = 15) -> float:
     return 1e3 * min(seconds)
 
 
-def one_and_two(function: Callable[[], object], repeats: int = 30) -> tuple[float, float]:
-    """`best_ms` on one thread and on two, in turns: what else runs on the machine disturbs both alike."""
-    best = [np.inf, np.inf]
-    for _ in range(repeats):
+def one_and_two(function: Callable[[], object], seconds: float = 1.5) -> tuple[float, float]:
+    """`best_ms` on one thread and on two, in turns and for some time: what else runs on the machine disturbs both alike."""
+    best, began = [np.inf, np.inf], time.perf_counter()
+    while time.perf_counter() - began < seconds:
         for n in range(2):
             set_threads(n + 1)
             best[n] = min(best[n], best_ms(function, 1))
@@ -372,7 +372,7 @@ def main(problems: tuple[str, ...] = PROBLEMS, numpy: bool = True, steps: bool =
         table.add_row(*cells)
         if not steps:
             continue
-        timed = {stage: one_and_two(step, 10) for stage, step in stages(problem, P).items()}
+        timed = {stage: one_and_two(step) for stage, step in stages(problem, P).items()}
         if not by_stage.columns:
             for column in ("problem", *timed):
                 by_stage.add_column(column, justify="right")

@@ -10,6 +10,7 @@ A block is a sum over landmarks of 3x3 factors times X X'. Factors times the ten
 import numpy as np
 
 from initfree.engine.kernels import kernel
+from initfree.engine.shares import add_up
 from initfree.engine.simd import (
     LANES_4,
     LANES_6,
@@ -123,17 +124,12 @@ def _add_pair(first, last, later, earlier, landmark, Z, A, weight, XX, sums, at)
 
 
 @kernel()
-def write(begin, end, pairs, rows, sums, place, blocks, gradient):
-    """Blocks begin ... end of pairs (row, column) at blocks[place[n]], and the cameras' gradient, from rows (ptr, row)."""
+def write(begin, end, pairs, of_pairs, sums, place, blocks, gradient):
+    """Blocks begin ... end of pairs (row, column) at blocks[place[n]], and the cameras' gradient, from rows of sums."""
     of_row, of_column = pairs
-    ptr, row = rows
     block = np.empty(ROW)
     for n in range(begin, end):
-        block[:] = 0.0
-        for index in range(ptr[n], ptr[n + 1]):
-            at = ROW * row[index]
-            for k in range(ROW):
-                block[k] += sums[at + k]
+        add_up(n, of_pairs, sums, ROW, block)
         if of_row[n] != of_column[n]:
             _write_pair(block, blocks[place[n]])
             continue

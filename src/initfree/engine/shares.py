@@ -160,6 +160,17 @@ def _made_of(tracks: Tracks, coupled: bool) -> Shares:
     )
 
 
+@kernel(inline="always")
+def add_up(n, of_pairs, sums, size, block):
+    """The rows of pair n, share by share, in `block`, `size` numbers."""
+    ptr, rows = of_pairs
+    block[:] = 0.0
+    for index in range(ptr[n], ptr[n + 1]):
+        at = size * rows[index]
+        for k in range(size):
+            block[k] += sums[at + k]
+
+
 @kernel()
 def _number(ptr, cam, pair_ptr, column, number):
     """The pair of cameras of every two observations, landmark by landmark: (1, 0), (2, 0), (2, 1) ..."""

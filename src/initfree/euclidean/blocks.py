@@ -7,6 +7,7 @@ what they find there ends in numbers that nobody reads. A width of 9, one more t
 import numpy as np
 
 from initfree.engine.kernels import kernel
+from initfree.engine.shares import add_up
 from initfree.engine.simd import add_product, add_squares, add_to, load, number, zeros
 
 _ROWS = 3
@@ -107,22 +108,17 @@ def _add_own(a, lanes, width, G, C, e, sums, at, rest):
 
 
 @kernel()
-def write(begin, end, pairs, rows_of, sums, stride, size, blocks, diagonal, gradient):
-    """Blocks begin ... end of pairs (row, column), diag(G'G) and the gradient of cameras, from rows of sums (ptr, row).
+def write(begin, end, pairs, of_pairs, sums, stride, size, blocks, diagonal, gradient):
+    """Blocks begin ... end of pairs (row, column), diag(G'G) and the gradient of cameras, from their rows of sums.
 
     What a last column of a camera's own block would have, its last row has.
     """
     of_row, of_column = pairs
-    ptr, row = rows_of
     width = blocks.shape[1]
     rest = _ROWS * ((width + _ROWS - 1) // _ROWS) * stride
     block = np.empty(size)
     for n in range(begin, end):
-        block[:] = 0.0
-        for index in range(ptr[n], ptr[n + 1]):
-            at = size * row[index]
-            for k in range(size):
-                block[k] += sums[at + k]
+        add_up(n, of_pairs, sums, size, block)
         own = of_row[n] == of_column[n]
         for s in range(width):
             for c in range(min(width, stride)):

@@ -212,7 +212,7 @@ def settled(formulation: Formulation, tracks: Tracks, m: Array, P: Array) -> tup
     X = np.empty((tracks.landmarks, 4))
     for _ in range(60 if formulation.relinearises else 1):
         q = formulation.quadratic(m, y)
-        X, y = q.landmarks(tracks, P)
+        X, y, _ = q.landmarks(tracks, P)
     return X, y
 
 

@@ -61,18 +61,21 @@ class VariableProjection:
         self._quadratic = self._effective = self._linearised(homogeneous(m))
         self._weight = UNWEIGHTED
         self.P = np.ascontiguousarray(P, dtype=np.float64).copy()
-        self.X, self._y = self._effective.landmarks(tracks, self.P)
-        self._squared = self._residuals(self._y)
+        self.X, self._y, self._squared = self._projected(self.P)
 
     def _linearised(self, y: Array) -> Quadratic:
         quadratic = self._formulation.quadratic(self._m, y)
         return quadratic if self._given is None else quadratic.weighted(self._given)
 
-    def _residuals(self, y: Array) -> Array:
+    def _projected(self, P: Array) -> tuple[Array, Array, Array]:
+        """Landmarks v*(P), y = P X and the squared residuals of the formulation, which have no weights of the loss."""
+        X, y, squared = self._effective.landmarks(self._tracks, P)
         if self._formulation.relinearises:
             squared = self._formulation.squared_residuals(self._m, y)
-            return squared if self._given is None else self._given * squared
-        return self._quadratic.squared_residuals(y)
+            squared = squared if self._given is None else self._given * squared
+        elif self._effective is not self._quadratic:
+            squared = self._quadratic.squared_residuals(y)
+        return X, y, squared
 
     def _cost(self, P: Array, squared: Array) -> float:
         cameras = 0.0 if self._camera_term is None else self._camera_term.cost(P)
@@ -108,8 +111,7 @@ class VariableProjection:
             return None
         step, predicted = solved
         P = self.P + step
-        X, y = self._effective.landmarks(self._tracks, P)
-        squared = self._residuals(y)
+        X, y, squared = self._projected(P)
         return ProjectiveTrial(P, X, y, squared, self._cost(P, squared), predicted, float(np.linalg.norm(step)))
 
     def accept(self, trial: ProjectiveTrial) -> None:

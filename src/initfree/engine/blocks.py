@@ -12,10 +12,10 @@ import numpy as np
 from initfree.engine.kernels import kernel
 from initfree.engine.shares import add_up
 from initfree.engine.simd import (
+    LANES_2,
     LANES_4,
     LANES_6,
     LANES_8,
-    LANES_10,
     add_product,
     add_product_to,
     add_products,
@@ -84,7 +84,7 @@ def _add_pair(first, last, later, earlier, landmark, Z, A, weight, XX, sums, at)
     left = A if weighted else Z
     s0, s1, s2, s3, s4 = zeros(LANES_8), zeros(LANES_8), zeros(LANES_8), zeros(LANES_8), zeros(LANES_8)
     s5, s6, s7, s8, s9 = zeros(LANES_8), zeros(LANES_8), zeros(LANES_8), zeros(LANES_8), zeros(LANES_8)
-    s = zeros(LANES_10)
+    s, rest = zeros(LANES_8), zeros(LANES_2)
     for index in range(first, last):
         a, b = number(later, index), number(earlier, index)
         x = _DISTINCT * number(landmark, a)
@@ -109,7 +109,9 @@ def _add_pair(first, last, later, earlier, landmark, Z, A, weight, XX, sums, at)
         s8 = add_product(s8, f, number(XX, x + 8))
         s9 = add_product(s9, f, number(XX, x + 9))
         diagonal = add_products(add_products(add_products(zeros(LANES_4), a0, b0), a1, b1), a2, b2)
-        s = add_product(s, load(XX, x, LANES_10), total(_ninth(diagonal)))
+        ninth = total(_ninth(diagonal))
+        s = add_product(s, load(XX, x, LANES_8), ninth)
+        rest = add_product(rest, load(XX, x + 8, LANES_2), ninth)
     add_to(sums, at, s0)
     add_to(sums, at + 8, s1)
     add_to(sums, at + 16, s2)
@@ -121,6 +123,7 @@ def _add_pair(first, last, later, earlier, landmark, Z, A, weight, XX, sums, at)
     add_to(sums, at + 64, s8)
     add_to(sums, at + 72, s9)
     add_to(sums, at + _REST, s)
+    add_to(sums, at + _REST + 8, rest)
 
 
 @kernel()

@@ -91,8 +91,9 @@ def project(begin, end, ptr, cam, columns, X, y):
 
 
 @kernel()
-def eliminate(begin, end, ptr, cam, S, anchor, g, columns, X, y):
-    """VarPro's closed form v*(u): the landmarks [x; 1] that minimise the quadratic for fixed cameras, and y = P X there.
+def eliminate(begin, end, ptr, cam, S, anchor, g, c, columns, X, y, squared):
+    """VarPro's closed form v*(u): the landmarks [x; 1] that minimise the quadratic for fixed cameras, y = P X there, and
+    the quadratic's value, an observation's squared residual.
 
     V_j x = -sum_i P_d' (S (p4 - ȳ) + g), P = [P_d p4]; minimum-norm x where V_j has no full rank.
     """
@@ -126,7 +127,12 @@ def eliminate(begin, end, ptr, cam, S, anchor, g, columns, X, y):
             X[group + n, 0], X[group + n, 1], X[group + n, 2], X[group + n, 3] = -x0, -x1, -x2, 1.0
         for j in range(group, group + count):
             for a in range(ptr[j], ptr[j + 1]):
-                store(y, 3 * a, _cut(_projected(columns, 16 * cam[a], X[j, 0], X[j, 1], X[j, 2], 1.0)))
+                at = _projected(columns, 16 * cam[a], X[j, 0], X[j, 1], X[j, 2], 1.0)
+                store(y, 3 * a, _cut(at))
+                e = difference(at, _padded(load(anchor, 3 * a, LANES_3)))
+                k = _times(load(S, 6 * a, LANES_6), e)
+                k = add_product(k, _padded(load(g, 3 * a, LANES_3)), 2.0)
+                squared[a] = c[a] + total(add_products(zeros(LANES_3), _cut(e), _cut(k)))
 
 
 @kernel()

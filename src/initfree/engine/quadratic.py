@@ -41,12 +41,12 @@ class Quadratic:
         threads.run(kernels.quadratic_costs, len(y), self.S, self.anchor, self.g, self.c, y, values)
         return values
 
-    def landmarks(self, tracks: Tracks, P: Array) -> tuple[Array, Array]:
-        """v*(P): the landmarks [x; 1] that minimise it for fixed cameras, and y = P X."""
-        X, y = np.empty((tracks.landmarks, 4)), np.empty((tracks.observations, 3))
-        t = tracks
-        threads.run(elimination.eliminate, t.ptr, t.ptr, t.cam, *self.flat, columns(P), X, y.reshape(-1))
-        return X, y
+    def landmarks(self, tracks: Tracks, P: Array) -> tuple[Array, Array, Array]:
+        """v*(P): the landmarks [x; 1] that minimise it for fixed cameras; y = P X, and the value there of every observation."""
+        t, n = tracks, tracks.observations
+        X, y, values = np.empty((t.landmarks, 4)), np.empty((n, 3)), np.empty(n)
+        threads.run(elimination.eliminate, t.ptr, t.ptr, t.cam, *self.flat, self.c, columns(P), X, y.reshape(-1), values)
+        return X, y, values
 
     def weighted(self, w: Array) -> "Quadratic":
         """Every quadratic times its robust weight."""

@@ -29,7 +29,7 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(manager, kind, ir.VectorType(ir.DoubleType(), kind.lanes))
 
 
-LANES_3, LANES_4, LANES_6, LANES_8, LANES_10 = (0,) * 3, (0,) * 4, (0,) * 6, (0,) * 8, (0,) * 10
+LANES_2, LANES_3, LANES_4, LANES_6, LANES_8 = (0,) * 2, (0,) * 3, (0,) * 4, (0,) * 6, (0,) * 8
 """tuples say by their length, which the compiler knows, how long a vector is"""
 
 _LONGEST = 32

@@ -4,6 +4,8 @@ A kernel `f(begin, end, ...)` writes only what belongs to its own landmarks (or 
 lock. No two parts write the same number and sums over parts do not exist, so results do not depend on the number of
 threads, bit for bit. Threads of our own and not Numba's parallel loops: those may not be entered from two threads at once,
 which is what starts that run side by side do.
+
+One pass follows the other within microseconds, so threads that have done their part stay awake for a while (`waiting`).
 """
 
 import os
@@ -16,32 +18,35 @@ from typing import Any
 import numpy as np
 from numba.core import config
 
+from initfree.engine.waiting import changed
 from initfree.errors import InputError
 from initfree.tracks import Index
 
 _PARTS_A_THREAD = 4
 """More parts than threads: one that ends early takes another."""
 _SMALL = 10_000
-"""Observations, or pairs of them, below which waking a thread costs more than it gains: 65 microseconds where a core sleeps,
-and an iteration over 9,000 observations takes the same time on two threads as on one."""
+"""Observations, or pairs of them, below which a second thread gains little and is not taken from others"""
+_AWAKE = 4e-4
+"""Seconds that a thread waits for the next pass before it sleeps"""
+_LINE = 8
+"""Numbers of a cache line: what two threads write is in two"""
 
 _threads: int = vars(config)["NUMBA_NUM_THREADS"]
-_Task = tuple[Callable[[], None], "SimpleQueue[BaseException | None]"]
-_helpers: "SimpleQueue[_Task | None] | None" = None
 _lock = Lock()
 _here = local()
+_alone = 0
+"""threads that keep to themselves now: who waits for work sleeps, their cores are taken"""
 
 
 def set_threads(count: int) -> None:
     """From now on; by default all cores, or NUMBA_NUM_THREADS."""
-    global _threads, _helpers
+    global _threads, _team
     if count < 1:
         raise InputError(f"the number of threads is {count}; expected at least 1")
     with _lock:
-        if _helpers is not None:
-            for _ in range(_threads - 1):
-                _helpers.put(None)
-        _threads, _helpers = count, None
+        if _team is not None:
+            _team.dismiss()
+        _threads, _team = count, None
 
 
 def threads() -> int:
@@ -52,24 +57,31 @@ def threads() -> int:
 @contextmanager
 def alone() -> Iterator[None]:
     """What this thread runs inside uses no other: for work that runs side by side already."""
+    global _alone
     before = getattr(_here, "alone", False)
     _here.alone = True
+    with _lock:
+        _alone += 1
     try:
         yield
     finally:
         _here.alone = before
+        with _lock:
+            _alone -= 1
 
 
 def run(function: Callable[..., Any], work: Index | int, *arguments: Any) -> None:
     """function(begin, end, *arguments) over a range: `work` is its length, or the cumulative work of its members."""
     count = threads()
     size, total = (work, work) if isinstance(work, int) else (len(work) - 1, int(work[-1]))
-    if count == 1 or total < _SMALL:
+    team = None if count == 1 or total < _SMALL else _gathered(count)
+    if team is None:
         function(0, size, *arguments)
         return
-    cuts = np.linspace(0, total, count * _PARTS_A_THREAD + 1).astype(np.int64)
-    bounds = (cuts if isinstance(work, int) else np.searchsorted(work, cuts)).tolist()
-    bounds[0], bounds[-1] = 0, size
+    most = count * _PARTS_A_THREAD
+    bounds = [total * part // most for part in range(most + 1)]
+    if not isinstance(work, int):
+        bounds = [0, *np.searchsorted(work, bounds[1:-1]).tolist(), size]
     parts = iter(range(len(bounds) - 1))
 
     def take() -> None:
@@ -77,47 +89,116 @@ def run(function: Callable[..., Any], work: Index | int, *arguments: Any) -> Non
             if bounds[part] < bounds[part + 1]:
                 function(bounds[part], bounds[part + 1], *arguments)
 
-    done: SimpleQueue[BaseException | None] = SimpleQueue()
-    work_for_helpers = _work(count)
-    for _ in range(count - 1):
-        work_for_helpers.put((take, done))
     try:
-        take()
+        team.share(take)
     finally:
-        # Whatever happened here, nobody may write into the buffers after this call.
-        failures = [done.get() for _ in range(count - 1)]
-    for failure in failures:
-        if failure is not None:
-            raise failure
+        team.free.release()
 
 
-def _work(count: int) -> "SimpleQueue[_Task | None]":
-    """What the helpers take their work from. A queue and no more: an executor's futures take longer than a small part."""
-    global _helpers
-    with _lock:
-        if _helpers is None:
-            _helpers = SimpleQueue()
-            for number in range(count - 1):
-                Thread(target=_help, args=(_helpers,), name=f"initfree-{number}", daemon=True).start()
-        return _helpers
+class _Team:
+    """Threads that help with one piece of work at a time.
 
+    The piece is a function that takes parts until there are none: who comes late finds none and nobody waits for him. All
+    but the waits happens under the interpreter lock.
+    """
 
-def _help(tasks: "SimpleQueue[_Task | None]") -> None:
-    while (task := tasks.get()) is not None:
-        take, done = task
-        failure: BaseException | None = None
+    def __init__(self, helpers: int) -> None:
+        self.free = Lock()
+        """held by the thread that the team works for"""
+        self._news = np.zeros((helpers + 1) * _LINE, dtype=np.int64)
+        """how many pieces there have been; and, a line each, whether a helper is at one"""
+        self._take: Callable[[], None] | None = None
+        self._over = False
+        self._failures: list[BaseException] = []
+        self._beds: list[SimpleQueue[None] | None] = [None] * helpers
+        """what wakes each helper that sleeps"""
+        self._waiting = False
+        """whether the thread that the team works for sleeps until a helper is done"""
+        self._done: SimpleQueue[None] = SimpleQueue()
+        for number in range(helpers):
+            Thread(target=self._help, args=(number,), name=f"initfree-{number}", daemon=True).start()
+
+    def share(self, take: Callable[[], None]) -> None:
+        self._take, self._failures = take, []
+        self._announce()
         try:
             take()
-        except BaseException as raised:  # handed to the thread that waits
-            failure = raised
-        done.put(failure)
-        del task, take, done  # and with them the buffers
+        finally:
+            # Whatever happened here, nobody may write into the buffers after this call.
+            self._take = None
+            for number in range(len(self._beds)):
+                self._wait_for(number)
+        for failure in self._failures:
+            raise failure
+
+    def dismiss(self) -> None:
+        """The helpers end."""
+        self._over = True
+        self._announce()
+
+    def _announce(self) -> None:
+        self._news[0] += 1
+        for bed in self._beds:
+            if bed is not None:
+                bed.put(None)
+
+    def _wait_for(self, number: int) -> None:
+        at = (number + 1) * _LINE
+        if not self._news[at] or changed(self._news, at, 1, _awake()):
+            return
+        self._waiting = True
+        while self._news[at]:
+            self._done.get()
+        self._waiting = False
+
+    def _help(self, number: int) -> None:
+        at, seen = (number + 1) * _LINE, 0
+        while True:
+            if not changed(self._news, 0, seen, _awake()):
+                self._sleep(number, seen)
+            seen = int(self._news[0])
+            if self._over:
+                return
+            self._news[at] = 1
+            take = self._take
+            try:
+                if take is not None:
+                    take()
+            except BaseException as raised:  # handed to the thread that waits
+                self._failures.append(raised)
+            del take  # and with it the buffers
+            self._news[at] = 0
+            if self._waiting:
+                self._done.put(None)
+
+    def _sleep(self, number: int, seen: int) -> None:
+        bed: SimpleQueue[None] = SimpleQueue()
+        self._beds[number] = bed
+        if self._news[0] == seen:
+            bed.get()
+        self._beds[number] = None
+
+
+def _awake() -> float:
+    return 0.0 if _alone else _AWAKE
+
+
+_team: _Team | None = None
+
+
+def _gathered(count: int) -> _Team | None:
+    """The team, for the thread that asks, until it releases it; None while another thread has it."""
+    global _team
+    with _lock:
+        if _team is None:
+            _team = _Team(count - 1)
+        return _team if _team.free.acquire(blocking=False) else None
 
 
 def _after_fork() -> None:
-    """A forked process has the pool but none of its threads."""
-    global _helpers, _lock
-    _helpers, _lock = None, Lock()
+    """A forked process has the team but none of its threads."""
+    global _team, _lock, _alone
+    _team, _lock, _alone = None, Lock(), 0
 
 
 os.register_at_fork(after_in_child=_after_fork)

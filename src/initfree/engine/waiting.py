@@ -1,0 +1,72 @@
+"""Waiting for another thread without the interpreter lock and without sleeping: for waits of microseconds.
+
+Who sleeps takes 50 microseconds and more to wake where the core has gone to sleep as well, and another wake where the
+interpreter lock is not free at that moment: as long as a pass over a thousand observations takes. Who looks at a number in
+memory again and again goes on at once. That takes a core, so it ends after a while.
+"""
+
+import time
+from functools import cache
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from initfree.engine.kernels import kernel
+from initfree.tracks import Index
+
+_TRIED = 2000
+"""looks by which it is measured how long one takes"""
+
+
+@intrinsic
+def _now(_typing, numbers: Any, offset: Any) -> Any:
+    """numbers[offset] as it is in memory, whoever wrote it last."""
+
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        return builder.load_atomic(builder.gep(data, [arguments[1]]), "acquire", 8)
+
+    return types.int64(numbers, types.intp), generate
+
+
+@intrinsic
+def _pause(_typing) -> Any:
+    """Tell the core that this is a loop that waits, where it has a word for it."""
+
+    def generate(context, builder, _signature, _arguments):
+        if builder.module.triple.startswith("x86_64"):
+            kind = ir.FunctionType(ir.VoidType(), [])
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse2.pause"), [])
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+now: Any = _now
+pause: Any = _pause
+
+
+@kernel()
+def _changed(numbers, offset, value, looks):
+    for _ in range(looks):
+        if now(numbers, offset) != value:
+            return True
+        pause()
+    return False
+
+
+@cache
+def _looks_a_second() -> float:
+    nothing = np.zeros(1, dtype=np.int64)
+    _changed(nothing, 0, 0, 1)
+    began = time.perf_counter()
+    _changed(nothing, 0, 0, _TRIED)
+    return _TRIED / (time.perf_counter() - began)
+
+
+def changed(numbers: Index, offset: int, value: int, seconds: float) -> bool:
+    """Whether numbers[offset] is, or within so many seconds becomes, another than `value`."""
+    return _changed(numbers, offset, value, max(1, int(seconds * _looks_a_second())))

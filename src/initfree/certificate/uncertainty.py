@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
 
-from initfree.engine.blocks import scatter
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.sparse_cholesky import SparseFactorisation
+from initfree.engine.tiles import scatter
 from initfree.euclidean import kernels
 from initfree.euclidean.parameters import POSES_ONLY, FreeIntrinsics, Parameters
 from initfree.euclidean.system import Cameras, MetricSystem, squared_residuals
@@ -127,9 +127,10 @@ class CameraSystem:
     @cached_property
     def dense(self) -> Array:
         """S with priors and what keeps it definite, but not along the gauge."""
-        S = np.empty((self.size, self.size))
-        scatter(self.pairs.row, self.pairs.column, self.parameters.column, self.blocks, True, S)
-        S += np.triu(S, 1).T
+        S = np.zeros((self.size, self.size))
+        pairs, column = self.pairs, self.parameters.column
+        scatter(0, len(pairs), pairs.row, pairs.column, column, self.size * column, 1, self.blocks, S.reshape(-1))
+        S += np.tril(S, -1).T
         S.flat[:: self.size + 1] += self._stiffened(np.diagonal(S))
         return S
 

@@ -168,23 +168,3 @@ def _write_own(sums, block):
                     block[4 * r + x, 4 * c + y] = sums[k]
                     block[4 * r + y, 4 * c + x] = sums[k]
                     k += 8
-
-
-@kernel()
-def scatter(row, pair_column, column, blocks, upper, H):
-    """Add the blocks into one triangle of the dense H; slot s of camera k is column[k, s], which cameras may share."""
-    H[:, :] = 0.0
-    width = column.shape[1]
-    for n in range(row.size):
-        i, k = row[n], pair_column[n]
-        after = column[i].min() > column[k].max()
-        for c in range(width):
-            q = column[k, c]
-            for s in range(width):
-                p = column[i, s]
-                if after and upper:
-                    H[q, p] += blocks[n, s, c]
-                elif i != k or p >= q:
-                    low, high = min(p, q), max(p, q)
-                    value = 2.0 * blocks[n, s, c] if i != k and p == q else blocks[n, s, c]
-                    H[low if upper else high, high if upper else low] += value

@@ -75,6 +75,10 @@ class CameraPairs:
         ends = np.concatenate([row, column]), np.concatenate([column, row])
         return dissect(csr_array((np.ones(2 * len(row)), ends), shape=(self.cameras, self.cameras)))
 
+    def work(self, width: int) -> Index:
+        """Of a pass over blocks of `width` rows, for `threads.run`: cumulative, twelve numbers count as an observation."""
+        return np.arange(len(self) + 1) * (width * width) // 12
+
     def number(self, pairs: Index) -> Index:
         """Numbers of the pairs (i, k), i >= k, in the rows above; all of them must be there. (pairs,)"""
         keys = self.row * self.cameras + self.column

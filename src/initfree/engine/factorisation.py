@@ -3,19 +3,17 @@
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
 
-from initfree.engine.blocks import scatter
+from initfree.engine import threads
 from initfree.engine.camera_pairs import CameraPairs
-from initfree.engine.panels import SMALL, cholesky, cholesky_above
 from initfree.engine.sparse_cholesky import SparseFactorisation
+from initfree.engine.tiles import Tiles, scatter
 from initfree.tracks import Array, Index
 
 _SPARSE = 500
 """Rows from which on a dissection pays for itself"""
 _WORTHWHILE = 0.3
 """Share of the dense factorisation's multiply-adds below which many small matrices are faster than one"""
-(_potrs,) = get_lapack_funcs(("potrs",), dtype=np.float64)
 
 
 class Factorisation(Protocol):
@@ -31,22 +29,28 @@ class Factorisation(Protocol):
 
 
 class DenseFactorisation:
-    """LAPACK on the whole matrix."""
+    """The whole matrix, in tiles."""
 
     def __init__(self, pairs: CameraPairs, column: Index, size: int) -> None:
         self._pairs, self._column = pairs, column
-        self._H = np.empty((size, size))
-        self._above = size <= SMALL
+        self._tiles = Tiles(size)
+        self._place = self._tiles.place(column)
+        self._work = pairs.work(column.shape[1])
+        self._shared = len(np.unique(column)) < column.size
 
     def factorise(self, blocks: Array, shift: float | Array) -> bool:
-        scatter(self._pairs.row, self._pairs.column, self._column, blocks, self._above, self._H)
-        self._H.flat[:: len(self._H) + 1] += shift
-        return cholesky_above(self._H) if self._above else cholesky(self._H)
+        tiles, pairs = self._tiles, (self._pairs.row, self._pairs.column)
+        tiles.clear()
+        added = *pairs, self._column, self._place, len(tiles.lanes), blocks, tiles.flat
+        if self._shared:  # two blocks may add to one number
+            scatter(0, len(self._pairs), *added)
+        else:
+            threads.run(scatter, self._work, *added)
+        tiles.flat[tiles.diagonal[: tiles.size]] += shift
+        return tiles.factorise()
 
     def solve(self, b: Array) -> Array:
-        # LAPACK reads columns first: it sees the transpose, and of that the other triangle, without a copy.
-        x, _ = _potrs(self._H.T, b, lower=self._above)
-        return x
+        return self._tiles.solve(b)
 
 
 def multiply_adds(pairs: CameraPairs, width: int) -> float:

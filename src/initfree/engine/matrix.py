@@ -124,6 +124,7 @@ class BlockMatrix:
         self._number = self.pairs.number(coupled)
         covisible = CameraPairs.covisible(tracks)
         self._covisible = covisible.row, covisible.column
+        self._work = covisible.work(12)
         self._place = self.pairs.number(np.column_stack([covisible.row, covisible.column]))
         self.blocks = np.zeros((len(self.pairs), 12, 12))
         column = np.arange(12 * tracks.cameras).reshape(-1, 12)
@@ -133,7 +134,7 @@ class BlockMatrix:
         if self._term is not None:
             self.blocks[:] = 0.0
         written = condensed.shares.of_pairs, condensed.sums, self._place, self.blocks, gradient
-        threads.run(write, len(self._place), self._covisible, *written)
+        threads.run(write, self._work, self._covisible, *written)
         if self._term is not None:
             self._term.add(P, self._number, self.pairs.diagonal, self.blocks, gradient)
 

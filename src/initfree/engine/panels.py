@@ -18,9 +18,8 @@ from initfree.tracks import Array
 
 _PANEL = 192
 """Rows of a panel: enough for BLAS to be fast, few enough for all threads to have some"""
-SMALL = 768
-"""Rows up to which LAPACK factorises alone: 588 take it 2.0 ms, in panels 2.7 ms on one thread and 3.0 ms on two, which wake
-each other six times"""
+_SMALL = 768
+"""Rows up to which LAPACK factorises alone"""
 
 
 def _routine(module: str, name: str, arguments: int) -> Any:
@@ -38,7 +37,7 @@ _ONE, _MINUS = c_double(1.0), c_double(-1.0)
 def cholesky(A: Array) -> bool:
     """A's lower triangle becomes L, A = L L'; what is above is not looked at. False where A is not positive definite."""
     size = len(A)
-    width = SMALL if size <= SMALL else _PANEL
+    width = _SMALL if size <= _SMALL else _PANEL
     for begin in range(0, size, width):
         end = min(begin + width, size)
         if not _factorised(A[begin:end, begin:end]):
@@ -99,14 +98,9 @@ def _product(first: int, last: int, A: Array, B: Array, result: Array) -> None:
         np.matmul(A[rows], B, out=result[rows])
 
 
-def cholesky_above(A: Array) -> bool:
-    """`cholesky` of a small matrix by its upper triangle, which becomes L': LAPACK is faster where it sees the lower one."""
-    return _factorised(A, _L)
-
-
-def _factorised(A: Array, triangle: c_char = _U) -> bool:
+def _factorised(A: Array) -> bool:
     info = c_int()
-    _dpotrf(byref(triangle), byref(c_int(len(A))), *_matrix(A), byref(info))
+    _dpotrf(byref(_U), byref(c_int(len(A))), *_matrix(A), byref(info))
     return info.value == 0
 
 

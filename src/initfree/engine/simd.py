@@ -199,6 +199,57 @@ def _store(_typing, array: Any, offset: Any, vector: Any) -> Any:
     return types.void(array, types.intp, vector), generate
 
 
+@intrinsic
+def _subtract_products(
+    _typing, array: Any, tiles: Any, strips: Any, step: Any, by: Any, count: Any, strips_like: Any, lanes: Any
+) -> Any:
+    def generate(context, builder, signature, arguments):
+        flat, tiles, strips, step, by, count = arguments[:6]
+        rows, width = range(len(signature.args[6])), len(signature.args[7])
+        data = context.make_array(signature.args[0])(context, builder, flat).data
+        integer, vector = ir.IntType(64), ir.VectorType(ir.DoubleType(), width)
+
+        def address(offset, strip, more):
+            place = builder.add(builder.add(offset, builder.mul(step, ir.Constant(integer, strip))), more)
+            return builder.bitcast(builder.gep(data, [place]), vector.as_pointer())
+
+        def loaded(place):
+            value = builder.load(place)
+            value.align = 8 * width
+            return value
+
+        places = [address(tiles, r, ir.Constant(integer, c * width)) for r in rows for c in range(width)]
+        before = [loaded(place) for place in places]
+        entry, body, end = builder.block, builder.append_basic_block(), builder.append_basic_block()
+        builder.cbranch(builder.icmp_signed(">", count, ir.Constant(integer, 0)), body, end)
+        builder.position_at_end(body)
+        k, sums = builder.phi(integer), [builder.phi(vector) for _ in places]
+        at = builder.mul(k, ir.Constant(integer, width))
+        factors = [loaded(address(strips, r, at)) for r in rows]
+        after = list(sums)
+        for c in range(width):
+            place = builder.add(builder.add(by, at), ir.Constant(integer, c))
+            other = _spread(builder, builder.load(builder.gep(data, [place])), width)
+            for r in rows:
+                product = builder.fmul(factors[r], other, flags=("contract",))
+                after[r * width + c] = builder.fsub(sums[r * width + c], product, flags=("contract",))
+        following = builder.add(k, ir.Constant(integer, 1))
+        for phi, first, later in zip((k, *sums), (ir.Constant(integer, 0), *before), (following, *after), strict=True):
+            phi.add_incoming(first, entry)
+            phi.add_incoming(later, body)
+        builder.cbranch(builder.icmp_signed("<", following, count), body, end)
+        builder.position_at_end(end)
+        results = [builder.phi(vector) for _ in places]
+        for place, result, first, later in zip(places, results, before, after, strict=True):
+            result.add_incoming(first, entry)
+            result.add_incoming(later, body)
+            builder.store(result, place).align = 8 * width
+        return context.get_dummy_value()
+
+    numbers = (types.intp,) * 5
+    return types.void(array, *numbers, strips_like, lanes), generate
+
+
 zeros: Any = _zeros
 """zeros(lanes)"""
 load: Any = _load
@@ -221,3 +272,7 @@ add_product_to: Any = _add_product_to
 """add_product_to(array, offset, vector, number): array[offset:] += vector * number"""
 store: Any = _store
 """store(array, offset, vector): array[offset:] = vector"""
+subtract_products: Any = _subtract_products
+"""subtract_products(array, tiles, strips, step, by, count, rows, lanes): of `rows` strips, `step` numbers apart (rows is a
+tuple like lanes), column c of the tile at `tiles` -= sum of column k at `strips` times number c of column k at `by`, k below
+`count`. A column is a vector, the next one follows it; all sums stay in registers"""

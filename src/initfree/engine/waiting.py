@@ -1,4 +1,4 @@
-"""Waiting for another thread without the interpreter lock and without sleeping: for waits of microseconds.
+"""What threads tell each other, and waiting for it, without the interpreter lock and without sleep: for microseconds.
 
 Who sleeps takes 50 microseconds and more to wake where the core has gone to sleep as well, and another wake where the
 interpreter lock is not free at that moment: as long as a pass over a thousand observations takes. Who looks at a number in
@@ -45,7 +45,33 @@ def _pause(_typing) -> Any:
     return types.void(), generate
 
 
+@intrinsic
+def _tell(_typing, numbers: Any, offset: Any, value: Any) -> Any:
+    """numbers[offset] = value, for others to see after all that was written before."""
+
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        builder.store_atomic(arguments[2], builder.gep(data, [arguments[1]]), "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(numbers, types.intp, types.int64), generate
+
+
+@intrinsic
+def _next(_typing, numbers: Any, offset: Any) -> Any:
+    """numbers[offset], which is one more from then on; no two threads get the same."""
+
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        one = ir.Constant(ir.IntType(64), 1)
+        return builder.atomic_rmw("add", builder.gep(data, [arguments[1]]), one, "seq_cst")
+
+    return types.int64(numbers, types.intp), generate
+
+
 now: Any = _now
+tell: Any = _tell
+next_of: Any = _next
 pause: Any = _pause
 
 

@@ -60,7 +60,7 @@ class CondensedSystem:
 
         threads.run(share, shares.work)
         pairs, system = (self.pairs.row, self.pairs.column), (self.blocks, self.diagonal, self.gradient)
-        threads.run(blocks.write, len(self.pairs), pairs, shares.of_pairs, self._sums, len(lanes), size, *system)
+        threads.run(blocks.write, self.pairs.work(width), pairs, shares.of_pairs, self._sums, len(lanes), size, *system)
 
     def back_substitute(self, step: Array, xyz: Array) -> tuple[Array, float]:
         """Landmarks after the joint step (cameras, width), and their share of the decrease that the quadratic predicts."""

@@ -19,6 +19,7 @@ from initfree.engine.factorisation import DenseFactorisation
 from initfree.engine.panels import cholesky
 from initfree.engine.sparse_cholesky import SparseFactorisation
 from initfree.engine.threads import alone, run, set_threads
+from initfree.engine.tiles import Tiles
 from initfree.errors import InputError
 from initfree.euclidean.adjustment import EuclideanAdjustment
 from initfree.euclidean.parameters import FreeIntrinsics
@@ -72,17 +73,13 @@ def test_every_two_observations_of_a_landmark_meet_once_in_a_row_of_their_share(
     for n in range(len(pairs)):
         of_row[cut.pair_rows[cut.pair_ptr[n] : cut.pair_ptr[n + 1]]] = n
     assert (of_row >= 0).all()
-    expected, listed, owned = [], [], []
+    expected, listed = [], []
     for first, last in zip(tracks.ptr, tracks.ptr[1:], strict=False):
-        expected += [(a, b) for a in range(first, last) for b in range(first, a)]
+        expected += [(a, b) for a in range(first, last) for b in range(first, a + 1)]
     for s in range(len(cut.shares) - 1):
-        for camera in np.unique(tracks.cam[cut.work[s] : cut.work[s + 1]]):
-            assert cut.share_rows[0, s] <= cut.own[s, camera] < cut.share_rows[0, s + 1]
-            assert of_row[cut.own[s, camera]] == pairs.diagonal[camera]
-            owned.append(cut.own[s, camera])
         for t in range(cut.shares[s], cut.shares[s + 1]):
             for n in range(cut.lists[t], cut.lists[t + 1]):
-                assert cut.share_rows[1, s] <= cut.row[n] < cut.share_rows[1, s + 1]
+                assert cut.share_rows[s] <= cut.row[n] < cut.share_rows[s + 1]
                 for k in range(cut.ptr[n], cut.ptr[n + 1]):
                     a, b = int(cut.later[k]), int(cut.earlier[k])
                     pair = of_row[cut.row[n]]
@@ -90,14 +87,13 @@ def test_every_two_observations_of_a_landmark_meet_once_in_a_row_of_their_share(
                     assert cut.ranges[t] <= tracks.landmark[a] < cut.ranges[t + 1]
                     listed.append((a, b))
     assert sorted(listed) == sorted(expected)
-    assert sorted(owned) == list(range(cut.camera_rows))
-    ptr, rows = cut.of_cameras
-    assert_array_equal(np.repeat(pairs.diagonal, np.diff(ptr)), of_row[rows])
     assert shares.shares_of(tracks, coupled=True) is cut
     alone = shares.shares_of(tracks, coupled=False)
-    assert alone.rows == alone.camera_rows
-    assert sorted(alone.own[alone.own >= 0]) == list(range(alone.rows))
-    assert len(alone.later) == 0
+    assert_array_equal(alone.later, alone.earlier)
+    assert_array_equal(np.sort(alone.later), np.arange(tracks.observations))
+    ptr, rows = alone.of_pairs
+    assert_array_equal(np.sort(rows), np.arange(alone.rows))
+    assert len(ptr) == tracks.cameras + 1
 
 
 def test_many_pairs_that_no_share_has_for_itself_make_one_share(monkeypatch: pytest.MonkeyPatch):
@@ -105,7 +101,7 @@ def test_many_pairs_that_no_share_has_for_itself_make_one_share(monkeypatch: pyt
         monkeypatch.setattr(shares, name, value)
     tracks = random_tracks(np.random.default_rng(1), landmarks=120)
     cut = shares.shares_of(tracks, coupled=True)
-    assert cut.rows - cut.camera_rows <= 2 * len(CameraPairs.covisible(tracks))
+    assert cut.rows <= 2 * len(CameraPairs.covisible(tracks))
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -247,6 +243,53 @@ def test_sparse_factorisation_is_the_dense_one(name: str, intrinsics: str):
                 inverse = np.linalg.inv(H + np.diag(shift))[column[:, :, None], column[:, None, :]]
                 assert_allclose(factor.inverse_blocks(), inverse, rtol=1e-8, atol=1e-14)
         assert not factor.factorise(blocks, -1.0)
+
+
+@pytest.mark.parametrize("lanes", [4, 8])
+@pytest.mark.parametrize("size", [1, 4, 7, 8, 9, 24, 25, 47, 60, 133])
+@pytest.mark.usefixtures("any_threads")
+def test_tiles_are_a_cholesky_factorisation_with_the_same_bits_on_any_number_of_threads(size: int, lanes: int):
+    rng = np.random.default_rng(size)
+    half, b = rng.normal(size=(size, size)), rng.normal(size=size)
+    A = half @ half.T + 0.1 * np.eye(size)
+    p, q = np.tril_indices(size)
+    found = []
+    for count in (1, 2, 3):
+        set_threads(count)
+        tiles = Tiles(size, (0,) * lanes)
+        at = tiles.place(p) + lanes * q
+        for shift, definite in ((0.0, True), (-2.0 * np.linalg.eigvalsh(A)[-1], False), (0.0, True)):
+            tiles.clear()
+            tiles.flat[at] = A[p, q]
+            tiles.flat[tiles.diagonal[:size]] += shift
+            assert tiles.factorise() == definite
+        L = np.zeros_like(A)
+        L[p, q] = tiles.flat[at]
+        found.append((L, tiles.solve(b)))
+    L, x = found[0]
+    assert_allclose(L, np.linalg.cholesky(A), rtol=1e-9, atol=1e-12)
+    assert_allclose(A @ x, b, rtol=1e-9, atol=1e-9)
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            assert_array_equal(one, two)
+
+
+@pytest.mark.usefixtures("any_threads")
+def test_threads_that_wait_for_each_others_tiles_end_with_the_factor():
+    """Often enough for threads to meet in every order."""
+    rng, size = np.random.default_rng(0), 200
+    half = rng.normal(size=(size, size))
+    A = half @ half.T + np.eye(size)
+    p, q = np.tril_indices(size)
+    set_threads(4)
+    tiles = Tiles(size)
+    factors = set()
+    for _ in range(100):
+        tiles.clear()
+        tiles.flat[tiles.place(p) + len(tiles.lanes) * q] = A[p, q]
+        assert tiles.factorise()
+        factors.add(tiles.flat.tobytes())
+    assert len(factors) == 1
 
 
 def test_factors_have_the_same_bits_on_any_number_of_threads():

@@ -17,7 +17,6 @@ from initfree.engine.simd import (
     LANES_6,
     LANES_8,
     add_product,
-    add_product_to,
     add_products,
     add_to,
     arranged,
@@ -38,43 +37,63 @@ _six = arranged(0, 1, 2, 3, 4, 5, 5, 5)
 
 
 @kernel()
-def couple(begin, end, taken, met, tracks, coupled, weight, X, left, sums):
-    """Rows of shares begin ... end; without `coupled` of cameras with themselves alone. tracks is (ptr, cam, landmark), left
-    (Z, A, D, e, XX), all of it flat, A empty without weights."""
-    ranges, shares, share_rows, own = taken
+def couple(begin, end, taken, met, landmark, weight, X, left, sums):
+    """Rows of shares begin ... end (`engine.shares`). left is (Z, A, D, e, XX), all of it flat, A empty without weights."""
+    _, shares, share_rows = taken
     lists, row, list_ptr, later, earlier = met
-    ptr, cam, landmark = tracks
     Z, A, D, e, XX = left
     for share in range(begin, end):
-        sums[ROW * share_rows[0, share] : ROW * share_rows[0, share + 1]] = 0.0
-        if coupled:
-            sums[ROW * share_rows[1, share] : ROW * share_rows[1, share + 1]] = 0.0
-        for t in range(shares[share], shares[share + 1]):
-            for n in range(lists[t], lists[t + 1] if coupled else lists[t]):
-                at = ROW * number(row, n)
-                _add_pair(list_ptr[n], list_ptr[n + 1], later, earlier, landmark, Z, A, weight, XX, sums, at)
-            for j in range(ranges[t], ranges[t + 1]):
-                for a in range(ptr[j], ptr[j + 1]):
-                    _add_own(a, j, X, XX, D, e, sums, ROW * own[share, cam[a]])
+        sums[ROW * share_rows[share] : ROW * share_rows[share + 1]] = 0.0
+        for n in range(lists[shares[share]], lists[shares[share + 1]]):
+            first, last, at = list_ptr[n], list_ptr[n + 1], ROW * number(row, n)
+            if number(later, first) == number(earlier, first):
+                _add_own(first, last, later, landmark, X, XX, D, e, sums, at)
+            else:
+                _add_pair(first, last, later, earlier, landmark, Z, A, weight, XX, sums, at)
 
 
 @kernel(inline="always")
-def _add_own(a, j, X, XX, D, e, sums, at):
-    """sums[at:] += D_a ⊗ X X', and e_a ⊗ X."""
-    d, x, position = _six(load(D, 6 * a, LANES_6)), _DISTINCT * j, load(X, 4 * j, LANES_4)
-    add_product_to(sums, at, d, number(XX, x))
-    add_product_to(sums, at + 8, d, number(XX, x + 1))
-    add_product_to(sums, at + 16, d, number(XX, x + 2))
-    add_product_to(sums, at + 24, d, number(XX, x + 3))
-    add_product_to(sums, at + 32, d, number(XX, x + 4))
-    add_product_to(sums, at + 40, d, number(XX, x + 5))
-    add_product_to(sums, at + 48, d, number(XX, x + 6))
-    add_product_to(sums, at + 56, d, number(XX, x + 7))
-    add_product_to(sums, at + 64, d, number(XX, x + 8))
-    add_product_to(sums, at + 72, d, number(XX, x + 9))
-    add_product_to(sums, at + _REST, position, number(e, 3 * a))
-    add_product_to(sums, at + _REST + 4, position, number(e, 3 * a + 1))
-    add_product_to(sums, at + _REST + 8, position, number(e, 3 * a + 2))
+def _add_own(first, last, later, landmark, X, XX, D, e, sums, at):
+    """sums[at:] += D_a ⊗ X X', and e_a ⊗ X, over a list."""
+    s0, s1, s2, s3, s4 = zeros(LANES_8), zeros(LANES_8), zeros(LANES_8), zeros(LANES_8), zeros(LANES_8)
+    s5, s6, s7, s8, s9 = zeros(LANES_8), zeros(LANES_8), zeros(LANES_8), zeros(LANES_8), zeros(LANES_8)
+    g0, g1, g2 = zeros(LANES_4), zeros(LANES_4), zeros(LANES_4)
+    for index in range(first, last):
+        a = number(later, index)
+        j = number(landmark, a)
+        d, x, position = _six(load(D, 6 * a, LANES_6)), _DISTINCT * j, load(X, 4 * j, LANES_4)
+        s0 = add_product(s0, d, number(XX, x))
+        s1 = add_product(s1, d, number(XX, x + 1))
+        s2 = add_product(s2, d, number(XX, x + 2))
+        s3 = add_product(s3, d, number(XX, x + 3))
+        s4 = add_product(s4, d, number(XX, x + 4))
+        s5 = add_product(s5, d, number(XX, x + 5))
+        s6 = add_product(s6, d, number(XX, x + 6))
+        s7 = add_product(s7, d, number(XX, x + 7))
+        s8 = add_product(s8, d, number(XX, x + 8))
+        s9 = add_product(s9, d, number(XX, x + 9))
+        g0 = add_product(g0, position, number(e, 3 * a))
+        g1 = add_product(g1, position, number(e, 3 * a + 1))
+        g2 = add_product(g2, position, number(e, 3 * a + 2))
+    _add_tens(s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, sums, at)
+    add_to(sums, at + _REST, g0)
+    add_to(sums, at + _REST + 4, g1)
+    add_to(sums, at + _REST + 8, g2)
+
+
+@kernel(inline="always")
+def _add_tens(s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, sums, at):
+    """Factors times each of the ten of X X'."""
+    add_to(sums, at, s0)
+    add_to(sums, at + 8, s1)
+    add_to(sums, at + 16, s2)
+    add_to(sums, at + 24, s3)
+    add_to(sums, at + 32, s4)
+    add_to(sums, at + 40, s5)
+    add_to(sums, at + 48, s6)
+    add_to(sums, at + 56, s7)
+    add_to(sums, at + 64, s8)
+    add_to(sums, at + 72, s9)
 
 
 @kernel(inline="always")
@@ -112,16 +131,7 @@ def _add_pair(first, last, later, earlier, landmark, Z, A, weight, XX, sums, at)
         ninth = total(_ninth(diagonal))
         s = add_product(s, load(XX, x, LANES_8), ninth)
         rest = add_product(rest, load(XX, x + 8, LANES_2), ninth)
-    add_to(sums, at, s0)
-    add_to(sums, at + 8, s1)
-    add_to(sums, at + 16, s2)
-    add_to(sums, at + 24, s3)
-    add_to(sums, at + 32, s4)
-    add_to(sums, at + 40, s5)
-    add_to(sums, at + 48, s6)
-    add_to(sums, at + 56, s7)
-    add_to(sums, at + 64, s8)
-    add_to(sums, at + 72, s9)
+    _add_tens(s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, sums, at)
     add_to(sums, at + _REST, s)
     add_to(sums, at + _REST + 8, rest)
 

@@ -48,9 +48,9 @@ class Condensed:
         self.M, self.u, self.shift = np.empty((landmarks, 3, 3)), np.empty((landmarks, 3)), np.empty(landmarks)
         self.K = np.empty((0, 3, 3))
         self.S, self.weight, self.X = UNWEIGHTED, UNWEIGHTED, UNWEIGHTED
-        self._tracks, self._coupled = tracks, coupled
+        self._tracks = tracks
         self.shares = shares_of(tracks, coupled=coupled)
-        self.sums = aligned(ROW * (self.shares.rows if coupled else self.shares.camera_rows))
+        self.sums = aligned(ROW * self.shares.rows)
 
     def update(self, q: Quadratic, P: Array, X: Array, weight: Array, homogeneous: bool, damping: float) -> None:
         """At cameras P and landmarks X."""
@@ -65,27 +65,26 @@ class Condensed:
         def share(begin: int, end: int) -> None:
             # One after the other by the same thread: what the first leaves is in its cache.
             condense(bounds[begin], bounds[end], *model)
-            self._sum(begin, end, left, self._coupled)
+            self._sum(begin, end, left)
 
         threads.run(share, shares.work)
 
     def uncoupled(self) -> None:
-        """Sum the blocks of cameras with themselves as they were before the landmarks' elimination."""
+        """Sum the blocks of cameras with themselves, if these alone are, as they were before the landmarks' elimination."""
         D = self.S * self.weight[:, None] if self.weight.size else self.S
-        threads.run(self._sum, self.shares.work, self._left(D), False)
+        threads.run(self._sum, self.shares.work, self._left(D))
 
     def _left(self, D: Array) -> tuple[Array, Array, Array, Array, Array]:
         return self.Z, self.A if self.weight.size else UNWEIGHTED, D.reshape(-1), self.e.reshape(-1), self.XX
 
-    def _sum(self, begin: int, end: int, left: tuple[Array, ...], coupled: bool) -> None:
-        t, shares = self._tracks, self.shares
-        tracks = t.ptr, t.cam, t.landmark
-        couple(begin, end, shares.taken, shares.met, tracks, coupled, self.weight, self.X.reshape(-1), left, self.sums)
+    def _sum(self, begin: int, end: int, left: tuple[Array, ...]) -> None:
+        shares, landmark = self.shares, self._tracks.landmark
+        couple(begin, end, shares.taken, shares.met, landmark, self.weight, self.X.reshape(-1), left, self.sums)
 
     def write_own(self, blocks: Array, gradient: Array) -> None:
-        """Blocks of cameras with themselves, (cameras, 12, 12), and the gradient, from the sums."""
+        """Blocks of cameras with themselves, if these alone are summed, (cameras, 12, 12), and the gradient."""
         every = np.arange(self._tracks.cameras)
-        write(0, len(every), (every, every), self.shares.of_cameras, self.sums, every, blocks, gradient)
+        write(0, len(every), (every, every), self.shares.of_pairs, self.sums, every, blocks, gradient)
 
     @property
     def columns(self) -> Array:

@@ -1,6 +1,7 @@
-"""Landmarks in shares, and which of their observations meet in the block of two cameras.
+"""Landmarks in shares, and which of their observations meet in a block of the reduced system.
 
-Every two observations of a landmark add to the block of their cameras. Landmarks are taken in ranges whose numbers stay in a
+Every two observations of a landmark add to the block of their cameras, and each to its camera's own. Landmarks are taken in
+ranges whose numbers stay in a
 core's cache, and what a range adds to a block is summed in registers. For that to be much where cameras are many, landmarks
 that the same cameras see follow each other in a problem (`problem.build_problem`). Ranges make shares, each with sums of its
 own for the blocks that it has, which are added up at the end, share by share: threads write nothing in common, and results
@@ -44,12 +45,10 @@ class Shares:
     shares: Index
     """ranges of share s are shares[s]:shares[s + 1]"""
     share_rows: Index
-    """rows of share s are share_rows[0, s]:share_rows[0, s + 1] of cameras with themselves, which come first, and
-    share_rows[1, s]:share_rows[1, s + 1] of two cameras"""
-    own: Numbers
-    """the row of share s that camera i adds its own block to, (shares, cameras)"""
+    """rows of sums of share s are share_rows[s]:share_rows[s + 1]"""
     lists: Index
-    """of range t are lists[t]:lists[t + 1], one for each pair of cameras that meets in it, (ranges + 1,)"""
+    """of range t are lists[t]:lists[t + 1], one for each pair of cameras that meets in it, a camera and itself among them,
+    (ranges + 1,)"""
     row: Numbers
     """that a list adds to, (lists,)"""
     ptr: Index
@@ -57,16 +56,16 @@ class Shares:
     later: Numbers
     """a, of the pair's later camera"""
     earlier: Numbers
-    """b, of the same landmark"""
+    """b, of the same landmark; a itself in the list of a camera's own block"""
     pair_ptr: Index
-    """rows of pair n of `CameraPairs.covisible` are pair_rows[pair_ptr[n]:pair_ptr[n + 1]], share by share"""
+    """rows of pair n of `CameraPairs.covisible`, or of camera n, are pair_rows[pair_ptr[n]:pair_ptr[n + 1]]"""
     pair_rows: Numbers
     work: Index
     """observations before each share, (shares + 1,)"""
 
     @property
     def rows(self) -> int:
-        return int(self.share_rows[1, -1])
+        return int(self.share_rows[-1])
 
     @property
     def of_pairs(self) -> tuple[Index, Numbers]:
@@ -74,20 +73,9 @@ class Shares:
         return self.pair_ptr, self.pair_rows
 
     @property
-    def camera_rows(self) -> int:
-        """Rows of cameras with themselves: the first."""
-        return int(self.share_rows[0, -1])
-
-    @property
-    def of_cameras(self) -> tuple[Index, Numbers]:
-        """Like `of_pairs`, of cameras with themselves alone."""
-        seen = self.own.T >= 0
-        return np.concatenate([[0], np.cumsum(seen.sum(axis=1))]), self.own.T[seen]
-
-    @property
-    def taken(self) -> tuple[Index, Index, Index, Numbers]:
+    def taken(self) -> tuple[Index, Index, Index]:
         """As kernels take landmarks: ranges, shares, and the shares' rows."""
-        return self.ranges, self.shares, self.share_rows, self.own
+        return self.ranges, self.shares, self.share_rows
 
     @property
     def met(self) -> tuple[Index, Numbers, Index, Numbers, Numbers]:
@@ -109,26 +97,24 @@ def shares_of(tracks: Tracks, *, coupled: bool) -> Shares:
 def _made_of(tracks: Tracks, coupled: bool) -> Shares:
     pairs = CameraPairs.covisible(tracks) if coupled else CameraPairs.only(tracks.cameras)
     length = np.diff(tracks.ptr)
-    entries = length * (length - 1) // 2 if coupled else np.zeros_like(length)
-    cached, met = tracks.observations // _IN_CACHE, int(entries.sum()) // len(pairs)
+    two = length * (length - 1) // 2 if coupled else np.zeros_like(length)
+    cached, met = tracks.observations // _IN_CACHE, int(two.sum()) // len(pairs)
     many = len(pairs) > _FEW or not coupled
     shares = min(tracks.observations // _LARGE, _MOST[1]) if many else min(met // _PAYS, _MOST[0])
     shares = 1 << max(shares.bit_length() - 1, 0)
     each = max(1, (cached if many else min(cached, met // _LONG)) // shares)
     # What a landmark takes: its observations, and somewhat less for every two of them.
-    taken = np.concatenate([[0], np.cumsum(3 * length + entries)])
+    taken = np.concatenate([[0], np.cumsum(3 * length + two)])
     ranges = np.searchsorted(taken, np.linspace(0, taken[-1], shares * each + 1)).astype(np.int64)
     ranges[0], ranges[-1] = 0, tracks.landmarks
-    first = np.concatenate([[0], np.cumsum(entries)])[ranges]
+    first = np.concatenate([[0], np.cumsum(two + length)])[ranges]
     number, later, earlier = (np.empty(first[-1], dtype=np.int32) for _ in range(3))
     lists = np.zeros(len(ranges), dtype=np.int64)
-    if coupled:
-        _number(tracks.ptr, tracks.cam, pairs.ptr, pairs.column, number)
-        _count(first, number, len(pairs), lists)
+    _number(tracks.ptr, tracks.cam, coupled, pairs.ptr, pairs.column, number)
+    _count(first, number, len(pairs), lists)
     lists = np.cumsum(lists)
     pair, ptr = np.empty(lists[-1], dtype=np.int64), np.zeros(lists[-1] + 1, dtype=np.int64)
-    if coupled:
-        _fill(ranges, first, tracks.ptr, number, len(pairs), lists, pair, ptr, later, earlier)
+    _fill(ranges, first, tracks.ptr, coupled, number, len(pairs), lists, pair, ptr, later, earlier)
     while True:
         of_share = np.arange(0, len(ranges), (len(ranges) - 1) // shares)
         keys, row = np.unique(
@@ -137,20 +123,13 @@ def _made_of(tracks: Tracks, coupled: bool) -> Shares:
         if shares == 1 or not many or len(keys) <= _TWICE * len(pairs):
             break
         shares //= 2  # neighbours are not together: sums would be more than they are worth
-    seen = np.zeros((shares, tracks.cameras), dtype=np.bool_)
-    seen[np.repeat(np.arange(shares), np.diff(ranges[of_share]))[tracks.landmark], tracks.cam] = True
-    own = np.where(seen, np.cumsum(seen).reshape(seen.shape) - 1, -1)
-    of_row = np.concatenate([np.broadcast_to(pairs.diagonal, seen.shape)[seen], keys % len(pairs)])
-    cameras = int(seen.sum())
-    of_cameras = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
-    of_pairs = cameras + np.searchsorted(keys, np.arange(shares + 1) * len(pairs))
+    of_row = keys % len(pairs)
     return Shares(
         ranges=ranges,
         shares=of_share,
-        share_rows=np.stack([of_cameras, of_pairs]),
-        own=own.astype(np.int32),
+        share_rows=np.searchsorted(keys, np.arange(shares + 1) * len(pairs)),
         lists=lists,
-        row=(cameras + row).astype(np.int32),
+        row=row.astype(np.int32),
         ptr=ptr,
         later=later,
         earlier=earlier,
@@ -172,14 +151,15 @@ def add_up(n, of_pairs, sums, size, block):
 
 
 @kernel()
-def _number(ptr, cam, pair_ptr, column, number):
-    """The pair of cameras of every two observations, landmark by landmark: (1, 0), (2, 0), (2, 1) ..."""
+def _number(ptr, cam, coupled, pair_ptr, column, number):
+    """The pair of cameras of every two observations, landmark by landmark: (0, 0), (1, 0), (1, 1), (2, 0) ..., or, if not
+    `coupled`, of each with itself."""
     entry = 0
     for j in range(ptr.size - 1):
         for a in range(ptr[j], ptr[j + 1]):
             # Cameras of a landmark ascend, and so do the columns of a row.
             n = pair_ptr[cam[a]]
-            for b in range(ptr[j], a):
+            for b in range(ptr[j] if coupled else a, a + 1):
                 while column[n] != cam[b]:
                     n += 1
                 number[entry] = n
@@ -198,7 +178,7 @@ def _count(first, number, pairs, lists):
 
 
 @kernel()
-def _fill(ranges, first, tracks_ptr, number, pairs, lists, pair, ptr, later, earlier):
+def _fill(ranges, first, tracks_ptr, coupled, number, pairs, lists, pair, ptr, later, earlier):
     """Lists of every range, pairs as they come first: their pairs, and their observations a and b."""
     last = np.full(pairs, -1, dtype=np.int64)
     place = np.empty(pairs, dtype=np.int64)
@@ -218,7 +198,7 @@ def _fill(ranges, first, tracks_ptr, number, pairs, lists, pair, ptr, later, ear
         entry = first[t]
         for j in range(ranges[t], ranges[t + 1]):
             for a in range(tracks_ptr[j], tracks_ptr[j + 1]):
-                for b in range(tracks_ptr[j], a):
+                for b in range(tracks_ptr[j] if coupled else a, a + 1):
                     n = number[entry]
                     later[place[n]], earlier[place[n]] = a, b
                     place[n] += 1

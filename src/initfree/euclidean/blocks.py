@@ -28,26 +28,30 @@ def row_of_sums(width: int) -> int:
 def couple(begin, end, taken, met, tracks, lanes, width, size, left, sums):
     """Rows of shares begin ... end (`engine.shares`): -sum Y_a'Y_b of two cameras, what `_add_own` adds of each with itself.
 
-    tracks is (ptr, cam), left (G, Y, C, e), flat, size the numbers of a row.
+    tracks is (ptr, cam, cameras), left (G, Y, C, e), flat, size the numbers of a row. Own blocks are not summed list by list:
+    there an observation has more to read than its camera's sum has numbers.
     """
-    ranges, shares, share_rows, own = taken
+    ranges, shares, share_rows = taken
     lists, row, list_ptr, later, earlier = met
-    ptr, cam = tracks
+    ptr, cam, cameras = tracks
     G, Y, C, e = left
     stride = len(lanes)
     rows = _ROWS * ((width + _ROWS - 1) // _ROWS)
+    own = np.empty(cameras, dtype=np.int64)
     for share in range(begin, end):
-        for kind in range(2):
-            sums[size * share_rows[kind, share] : size * share_rows[kind, share + 1]] = 0.0
+        sums[size * share_rows[share] : size * share_rows[share + 1]] = 0.0
         for t in range(shares[share], shares[share + 1]):
             for n in range(lists[t], lists[t + 1]):
                 first, last, at = list_ptr[n], list_ptr[n + 1], size * number(row, n)
+                if number(later, first) == number(earlier, first):
+                    own[cam[number(later, first)]] = at
+                    continue
                 for r in range(0, rows, _ROWS):
                     _add_rows(first, last, later, earlier, lanes, width, r, Y, sums, at + r * stride)
                 if width > stride:
                     _add_column(first, last, later, earlier, lanes, width, Y, sums, at + rows * stride)
             for a in range(ptr[ranges[t]], ptr[ranges[t + 1]]):
-                at = size * own[share, cam[a]]
+                at = own[cam[a]]
                 _add_own(a, lanes, width, G, C, e, sums, at, at + rows * stride)
 
 

@@ -42,7 +42,7 @@ class Quadratic:
         return values
 
     def landmarks(self, tracks: Tracks, P: Array) -> tuple[Array, Array, Array]:
-        """v*(P): the landmarks [x; 1] that minimise it for fixed cameras; y = P X and the value there, of every observation."""
+        """v*(P): landmarks [x; 1] that minimise it for fixed cameras; y = P X and the value there, of every observation."""
         t, n = tracks, tracks.observations
         X, y, values = np.empty((t.landmarks, 4)), np.empty((n, 3)), np.empty(n)
         threads.run(elimination.eliminate, t.ptr, t.ptr, t.cam, *self.flat, self.c, columns(P), X, y.reshape(-1), values)

@@ -28,7 +28,7 @@ def row_of_sums(width: int) -> int:
 def couple(begin, end, taken, met, tracks, lanes, width, size, left, sums):
     """Rows of shares begin ... end (`engine.shares`): -sum Y_a'Y_b of two cameras, what `_add_own` adds of each with itself.
 
-    tracks is (ptr, cam, cameras), left (G, Y, C, e), flat, size the numbers of a row. Own blocks are not summed list by list:
+    tracks is (ptr, cam, cameras), left (G, Y, C, e), flat, size the numbers of a row. Own blocks are not summed in lists:
     there an observation has more to read than its camera's sum has numbers.
     """
     ranges, shares, share_rows = taken

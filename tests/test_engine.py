@@ -15,11 +15,10 @@ from initfree.engine import factorisation as choice
 from initfree.engine import shares, threads
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.dissection import Part, dissect
-from initfree.engine.factorisation import DenseFactorisation
 from initfree.engine.panels import cholesky
 from initfree.engine.sparse_cholesky import SparseFactorisation
 from initfree.engine.threads import alone, run, set_threads
-from initfree.engine.tiles import Tiles
+from initfree.engine.tiles import LANES, DenseFactorisation
 from initfree.errors import InputError
 from initfree.euclidean.adjustment import EuclideanAdjustment
 from initfree.euclidean.parameters import FreeIntrinsics
@@ -245,6 +244,11 @@ def test_sparse_factorisation_is_the_dense_one(name: str, intrinsics: str):
         assert not factor.factorise(blocks, -1.0)
 
 
+def one_block(size: int, lanes: tuple[int, ...] = LANES) -> DenseFactorisation:
+    """A matrix that is the one block of one camera."""
+    return DenseFactorisation(CameraPairs.only(1), np.arange(size)[None], size, lanes)
+
+
 @pytest.mark.parametrize("lanes", [4, 8])
 @pytest.mark.parametrize("size", [1, 4, 7, 8, 9, 24, 25, 47, 60, 133])
 @pytest.mark.usefixtures("any_threads")
@@ -252,20 +256,13 @@ def test_tiles_are_a_cholesky_factorisation_with_the_same_bits_on_any_number_of_
     rng = np.random.default_rng(size)
     half, b = rng.normal(size=(size, size)), rng.normal(size=size)
     A = half @ half.T + 0.1 * np.eye(size)
-    p, q = np.tril_indices(size)
     found = []
     for count in (1, 2, 3):
         set_threads(count)
-        tiles = Tiles(size, (0,) * lanes)
-        at = tiles.place(p) + lanes * q
+        factorisation = one_block(size, (0,) * lanes)
         for shift, definite in ((0.0, True), (-2.0 * np.linalg.eigvalsh(A)[-1], False), (0.0, True)):
-            tiles.clear()
-            tiles.flat[at] = A[p, q]
-            tiles.flat[tiles.diagonal[:size]] += shift
-            assert tiles.factorise() == definite
-        L = np.zeros_like(A)
-        L[p, q] = tiles.flat[at]
-        found.append((L, tiles.solve(b)))
+            assert factorisation.factorise(A[None], shift) == definite
+        found.append((factorisation.factor, factorisation.solve(b)))
     L, x = found[0]
     assert_allclose(L, np.linalg.cholesky(A), rtol=1e-9, atol=1e-12)
     assert_allclose(A @ x, b, rtol=1e-9, atol=1e-9)
@@ -280,15 +277,12 @@ def test_threads_that_wait_for_each_others_tiles_end_with_the_factor():
     rng, size = np.random.default_rng(0), 200
     half = rng.normal(size=(size, size))
     A = half @ half.T + np.eye(size)
-    p, q = np.tril_indices(size)
     set_threads(4)
-    tiles = Tiles(size)
+    factorisation = one_block(size)
     factors = set()
     for _ in range(100):
-        tiles.clear()
-        tiles.flat[tiles.place(p) + len(tiles.lanes) * q] = A[p, q]
-        assert tiles.factorise()
-        factors.add(tiles.flat.tobytes())
+        assert factorisation.factorise(A[None], 0.0)
+        factors.add(factorisation.factor.tobytes())
     assert len(factors) == 1
 
 

@@ -4,10 +4,9 @@ from typing import Protocol
 
 import numpy as np
 
-from initfree.engine import threads
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.sparse_cholesky import SparseFactorisation
-from initfree.engine.tiles import Tiles, scatter
+from initfree.engine.tiles import DenseFactorisation
 from initfree.tracks import Array, Index
 
 _SPARSE = 500
@@ -26,31 +25,6 @@ class Factorisation(Protocol):
     def solve(self, b: Array) -> Array:
         """The solution of the matrix last factorised."""
         ...
-
-
-class DenseFactorisation:
-    """The whole matrix, in tiles."""
-
-    def __init__(self, pairs: CameraPairs, column: Index, size: int) -> None:
-        self._pairs, self._column = pairs, column
-        self._tiles = Tiles(size)
-        self._place = self._tiles.place(column)
-        self._work = pairs.work(column.shape[1])
-        self._shared = len(np.unique(column)) < column.size
-
-    def factorise(self, blocks: Array, shift: float | Array) -> bool:
-        tiles, pairs = self._tiles, (self._pairs.row, self._pairs.column)
-        tiles.clear()
-        added = *pairs, self._column, self._place, len(tiles.lanes), blocks, tiles.flat
-        if self._shared:  # two blocks may add to one number
-            scatter(0, len(self._pairs), *added)
-        else:
-            threads.run(scatter, self._work, *added)
-        tiles.flat[tiles.diagonal[: tiles.size]] += shift
-        return tiles.factorise()
-
-    def solve(self, b: Array) -> Array:
-        return self._tiles.solve(b)
 
 
 def multiply_adds(pairs: CameraPairs, width: int) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 from llvmlite.binding import get_host_cpu_features
 
 from initfree.engine import threads
+from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.kernels import kernel
 from initfree.engine.simd import (
     add_product,
@@ -40,71 +41,78 @@ _TAKEN, _INDEFINITE, _DONE = 0, 8, 16
 """in the numbers that threads tell each other: three strips taken, whether a pivot is not positive, and which are done"""
 
 
-class Tiles:
-    """A symmetric matrix, and in its place its factor."""
+class DenseFactorisation:
+    """A `factorisation.Factorisation` of the whole matrix."""
 
-    def __init__(self, size: int, lanes: tuple[int, ...] = LANES) -> None:
-        self.size, self.lanes = size, lanes
+    def __init__(self, pairs: CameraPairs, column: Index, size: int, lanes: tuple[int, ...] = LANES) -> None:
         width = len(lanes)
+        self._size, self._lanes = size, lanes
         self._strips = -(-size // width)
-        self._stride = self._strips * width * width
-        self.flat = aligned(self._strips * self._stride)
-        """the number in row p and column q <= p is at place(p) + len(lanes) q"""
+        self._threes = -(-self._strips // 3)
+        stride = self._strips * width * width
+        self._flat = aligned(self._strips * stride)
+        """the number in row p and column q <= p is at p // width * stride + p % width + width q"""
         row = np.arange(self._strips * width)
-        self.diagonal: Index = self.place(row) + width * row
-        """where the diagonal is, rows that fill up the last strip included"""
-        self._reciprocal = np.empty(len(row))
-        self._told = np.zeros(_DONE + -(-self._strips // 3), dtype=np.int64)
+        self._place = row // width * stride + row % width
+        self._model = pairs.row, pairs.column, column, self._place
+        self._touching = _touching(pairs, column // (3 * width), self._threes)
+        self._shift, self._reciprocal = np.ones(len(row)), np.empty(len(row))
+        self._told = np.zeros(_DONE + self._threes, dtype=np.int64)
 
-    def place(self, row: Index) -> Index:
-        """Where the first column of each row is; the next one is `len(lanes)` numbers on."""
-        width = len(self.lanes)
-        return row // width * self._stride + row % width
-
-    def clear(self) -> None:
-        """All zeros, but ones on the diagonal of rows that fill up the last strip."""
-        _clear(self._strips, self.lanes, self.flat)
-        self.flat[self.diagonal[self.size :]] = 1.0
-
-    def factorise(self) -> bool:
-        """False where the matrix is not positive definite."""
+    def factorise(self, blocks: Array, shift: float | Array) -> bool:
         self._told[:] = 0
-        work = np.arange(threads.threads() + 1) * (self.size**3 // 6 // _MULTIPLY_ADDS)
-        threads.run(_factorise, work, self._strips, self.lanes, self.flat, self._reciprocal, self._told)
+        self._shift[: self._size] = shift  # rows that fill up the last strip have ones on the diagonal
+        # A thread may find nothing left to do, or all of it.
+        work = np.arange(threads.threads() + 1) * (self._size**3 // 6 // _MULTIPLY_ADDS)
+        matrix = *self._touching, *self._model, blocks, self._shift
+        threads.run(_factorise, work, self._strips, self._lanes, matrix, self._flat, self._reciprocal, self._told)
         return not self._told[_INDEFINITE]
 
     def solve(self, b: Array) -> Array:
-        """Of the matrix that was factorised."""
         x = np.zeros(len(self._reciprocal))
-        x[: self.size] = b
-        _substitute(self._strips, self.lanes, self.flat, self._reciprocal, x)
-        return x[: self.size]
+        x[: self._size] = b
+        _substitute(self._strips, self._lanes, self._flat, self._reciprocal, x)
+        return x[: self._size]
+
+    @property
+    def factor(self) -> Array:
+        """L, (size, size)"""
+        p, q = np.tril_indices(self._size)
+        L = np.zeros((self._size, self._size))
+        L[p, q] = self._flat[self._place[p] + len(self._lanes) * q]
+        return L
 
 
-@kernel()
-def _clear(strips, lanes, flat):
-    width = len(lanes)
-    stride = strips * width * width
-    for strip in range(strips):
-        flat[strip * stride : strip * stride + (strip + 1) * width * width] = 0.0
+def _touching(pairs: CameraPairs, three: Index, threes: int) -> tuple[Index, Index]:
+    """Pairs whose blocks have numbers in each three strips, those of three strips t at ptr[t]:ptr[t + 1]. Slot s of camera k
+    is in three[k, s]."""
+    slots = np.unique(three, axis=1).T  # most slots of a camera are side by side
+    later = [np.maximum(one[pairs.row], other[pairs.column]) for one in slots for other in slots]
+    keys = np.unique(np.stack(later) * len(pairs) + np.arange(len(pairs)))
+    return np.searchsorted(keys, np.arange(threes + 1) * len(pairs)), keys % len(pairs)
 
 
-@kernel()
-def scatter(begin, end, row, pair_column, column, place, width, blocks, flat):
-    """Add blocks begin ... end of camera pairs to a lower triangle: slot s of camera k is in row column[k, s], which cameras
-    may share, and that row's number in column q at place[k, s] + width q."""
+@kernel(strict=True)
+def add_blocks(numbers, row, pair_column, column, place, first, last, width, blocks, flat):
+    """Add blocks of camera pairs to rows first ... last of a lower triangle: slot s of camera k is in row column[k, s],
+    which cameras may share, and a row's number in column q at place[row] + width q."""
     slots = column.shape[1]
-    for n in range(begin, end):
+    for index in range(numbers.size):
+        n = numbers[index]
         i, k = row[n], pair_column[n]
         after = column[i].min() > column[k].max()
-        for s in range(slots):
-            p = column[i, s]
-            for c in range(slots):
-                q = column[k, c]
-                if after or (p >= q and (i == k or p > q)):
-                    flat[place[i, s] + width * q] += blocks[n, s, c]
-                elif i != k:
-                    flat[place[k, c] + width * p] += 2.0 * blocks[n, s, c] if p == q else blocks[n, s, c]
+        inside = after and column[i].min() >= first and column[i].max() < last
+        for c in range(slots):
+            q = column[k, c]
+            for s in range(slots):
+                p = column[i, s]
+                if inside:
+                    flat[place[p] + width * q] += blocks[n, s, c]
+                    continue
+                high, low = max(p, q), min(p, q)
+                if first <= high < last and (i != k or p >= q):
+                    twice = i != k and p == q
+                    flat[place[high] + width * low] += 2.0 * blocks[n, s, c] if twice else blocks[n, s, c]
 
 
 @kernel(inline="always")
@@ -136,8 +144,9 @@ def _factorise_tile(flat, corner, reciprocal, lanes, told):
 
 
 @kernel()
-def _factorise(_begin, _end, strips, lanes, flat, reciprocal, told):
-    """Three strips after the other, as long as nobody else has taken them."""
+def _factorise(_begin, _end, strips, lanes, matrix, flat, reciprocal, told):
+    """Three strips after the other, as long as nobody else has taken them: filled from the matrix, then factorised."""
+    ptr, touching, row, pair_column, column, place, blocks, shift = matrix
     width = len(lanes)
     square = width * width
     stride = strips * square
@@ -146,6 +155,12 @@ def _factorise(_begin, _end, strips, lanes, flat, reciprocal, told):
         first, last = 3 * three, min(3 * three + 3, strips)
         if first >= strips:
             return
+        for i in range(first, last):
+            flat[i * stride : i * stride + (i + 1) * square] = 0.0
+        numbers = touching[ptr[three] : ptr[three + 1]]
+        add_blocks(numbers, row, pair_column, column, place, width * first, width * last, width, blocks, flat)
+        for p in range(width * first, width * last):
+            flat[place[p] + width * p] += shift[p]
         for j in range(first):
             while now(told, _DONE + j // 3) == 0:
                 pause()

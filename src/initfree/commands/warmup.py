@@ -9,6 +9,7 @@ from rich.console import Console
 from initfree.api import solve
 from initfree.config import SolveConfig, Strategy
 from initfree.engine.compilation import ABOUT_SECONDS, kept, kernels, must_compile
+from initfree.engine.waiting import compile_waiting
 from initfree.problem import Problem
 from initfree.tracks import Array
 
@@ -31,6 +32,7 @@ def warmup() -> int:
             status.update(what)
             solve(problem, config, strategy)
             console.print(f"{time.perf_counter() - began:6.1f} s  {what}", soft_wrap=True)
+    compile_waiting()
     count = sum(kept(kernel) > 0 for found in kernels().values() for kernel in found)
     console.print(f"{count} kernels are kept for later runs ({time.perf_counter() - began:.1f} s)", soft_wrap=True)
     return 0
@@ -44,6 +46,7 @@ def compile_all() -> None:
     image, landmark, xy = _ring()
     for cameras in (_K, None):
         solve(Problem.from_tracks(image, landmark, xy, cameras=cameras, sizes=_SIZE))
+    compile_waiting()
 
 
 def _solves() -> Iterator[tuple[str, Problem, SolveConfig, Strategy]]:

@@ -17,6 +17,7 @@ _EVERY_SOLVE = tuple(
         "engine.elimination",
         "engine.shares",
         "engine.blocks",
+        "engine.tiles",
         "euclidean.kernels",
         "euclidean.blocks",
     )

@@ -53,11 +53,11 @@ def ours(problem: Problem, P: np.ndarray) -> tuple[Callable[[], np.ndarray], dic
     t = problem.tracks
     q = make("pose", ALPHA).quadratic(problem.m, homogeneous(problem.m))
     system = ReducedSystem(t)
-    X, _, _ = q.landmarks(t, P)
+    found = q.eliminated(t, P)
 
     def landmarks() -> float:
         """With the cost."""
-        return 0.5 * float(q.landmarks(t, P)[2].sum())
+        return 0.5 * float(q.eliminated(t, P).squared.sum())
 
     def factorise() -> np.ndarray:
         solved = system.solve(DAMPING)
@@ -66,12 +66,12 @@ def ours(problem: Problem, P: np.ndarray) -> tuple[Callable[[], np.ndarray], dic
 
     def iteration() -> np.ndarray:
         landmarks()
-        system.assemble(q, P, X)
+        system.assemble(q, P, found.X, whitening=found.M)
         return factorise()
 
     parts = {
         "landmarks": landmarks,
-        "assembly": lambda: system.assemble(q, P, X),
+        "assembly": lambda: system.assemble(q, P, found.X, whitening=found.M),
         "factorisation": factorise,
     }
     return iteration, parts

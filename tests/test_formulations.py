@@ -212,7 +212,8 @@ def settled(formulation: Formulation, tracks: Tracks, m: Array, P: Array) -> tup
     X = np.empty((tracks.landmarks, 4))
     for _ in range(60 if formulation.relinearises else 1):
         q = formulation.quadratic(m, y)
-        X, y, _ = q.landmarks(tracks, P)
+        found = q.eliminated(tracks, P)
+        X, y = found.X, found.y
     return X, y
 
 

@@ -41,7 +41,7 @@ class Case:
         self.quadratic = formulation.quadratic(self.m, homogeneous(self.m))
         self.X = np.column_stack([rng.normal(size=(self.tracks.landmarks, 3)), np.ones(self.tracks.landmarks)])
         if at_optimum:
-            self.X = eliminated(self.tracks, self.quadratic, self.P)
+            self.X = self.quadratic.eliminated(self.tracks, self.P).X
 
     def dense(self) -> DenseProblem:
         r = np.einsum("nka,na->nk", self.A, project(self.tracks, self.P, self.X) - homogeneous(self.m))
@@ -52,10 +52,6 @@ class Case:
         options = {} if weight is None else {"weight": weight}
         system.assemble(self.quadratic, self.P, self.X, **options)
         return system
-
-
-def eliminated(tracks: Tracks, q: Quadratic, P: Array) -> Array:
-    return q.landmarks(tracks, P)[0]
 
 
 def assert_system(system: ReducedSystem, H: Array, g: Array) -> None:
@@ -70,6 +66,19 @@ def assert_system(system: ReducedSystem, H: Array, g: Array) -> None:
 def test_reduced_system_is_the_dense_schur_complement(name: str, seed: int, at_optimum: bool):
     case = Case(name, seed, at_optimum=at_optimum)
     assert_system(case.assembled(), *case.dense().rw2_system())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", LINEAR)
+def test_what_the_elimination_left_of_landmarks_gives_the_same_system_and_their_residuals(name: str, seed: int):
+    case = Case(name, seed, at_optimum=True)
+    found = case.quadratic.eliminated(case.tracks, case.P)
+    system = ReducedSystem(case.tracks)
+    system.assemble(case.quadratic, case.P, found.X, whitening=found.M)
+    assert_system(system, *case.dense().rw2_system())
+    assert system.landmark_gain == 0.0
+    assert_allclose(found.y, project(case.tracks, case.P, found.X), rtol=1e-12, atol=1e-12)
+    assert_allclose(found.squared, case.quadratic.squared_residuals(found.y), rtol=1e-9, atol=1e-13)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -156,7 +165,7 @@ def test_a_camera_without_observations_gets_an_empty_block():
     m, P = rng.normal(size=(tracks.observations, 2)), rng.normal(size=(4, 3, 4))
     quadratic = make("pose", 0.1).quadratic(m, homogeneous(m))
     system = ReducedSystem(tracks)
-    system.assemble(quadratic, P, eliminated(tracks, quadratic, P))
+    system.assemble(quadratic, P, quadratic.eliminated(tracks, P).X)
     assert not dense_matrix(system)[24:36].any()
     solved = system.solve(1e-3)
     assert solved is not None
@@ -192,7 +201,7 @@ def test_eliminate_does_not_depend_on_the_anchor():
     case = Case("pose", 3, at_optimum=True)
     anchor = np.random.default_rng(0).normal(size=(case.tracks.observations, 3))
     r = np.einsum("nka,na->nk", case.A, anchor - homogeneous(case.m))
-    moved = eliminated(case.tracks, Quadratic.from_rows(case.A, anchor, r), case.P)
+    moved = Quadratic.from_rows(case.A, anchor, r).eliminated(case.tracks, case.P).X
     assert_allclose(moved, case.X, rtol=1e-9, atol=1e-10)
 
 
@@ -203,7 +212,7 @@ def test_eliminate_gives_the_minimum_norm_where_a_landmark_is_free(rank: int):
     case = Case("pose", 4, at_optimum=False)
     P = case.P.copy()
     P[:, :, :3] = rng.normal(size=(len(P), 3, rank)) @ rng.normal(size=(rank, 3))
-    X = eliminated(case.tracks, case.quadratic, P)
+    X = case.quadratic.eliminated(case.tracks, P).X
     expected = least_squares_landmarks(case.tracks, case.A, homogeneous(case.m), P)
     assert_allclose(X[:, :3], expected, rtol=1e-6, atol=1e-9)
 
@@ -218,7 +227,7 @@ def test_eliminate_and_assemble_survive_a_track_of_one():
     formulation = make("rpose", 0.1)
     assert isinstance(formulation, LinearFormulation)
     A, quadratic = formulation.rows(m), formulation.quadratic(m, homogeneous(m))
-    X = eliminated(tracks, quadratic, P)
+    X = quadratic.eliminated(tracks, P).X
     assert_allclose(X[:, :3], least_squares_landmarks(tracks, A, homogeneous(m), P), rtol=1e-7, atol=1e-9)
     r = np.einsum("nka,na->nk", A, project(tracks, P, X) - homogeneous(m))
     system = ReducedSystem(tracks)

@@ -32,7 +32,7 @@ class Case:
         formulation = make("pose", 0.2)
         assert isinstance(formulation, LinearFormulation)
         self.quadratic = formulation.quadratic(m, homogeneous(m))
-        self.X, _, _ = self.quadratic.landmarks(self.tracks, self.P)
+        self.X = self.quadratic.eliminated(self.tracks, self.P).X
         r = np.einsum("nka,na->nk", formulation.rows(m), project(self.tracks, self.P, self.X) - homogeneous(m))
         self.dense = dense_problem(self.tracks, formulation.rows(m), r, self.P, self.X)
         self.weight = rng.uniform(0.5, 1.0, self.tracks.observations) if weighted else np.empty(0)

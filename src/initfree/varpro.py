@@ -4,6 +4,8 @@ RW2 (Kaufman's approximation, paper eq. RW2): landmarks are solved in closed for
 damped; the cameras' step solves (Ju'(I - Jv Jv†)Ju + λ I) δ = -Ju*'ε, the reduced system of `engine.reduced_system`.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from initfree.config import LossName
@@ -12,7 +14,7 @@ from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIterati
 from initfree.engine.linear_solver import EXACT, LinearSolver
 from initfree.engine.losses import Cauchy, LeastSquares, Loss, scale_from_median
 from initfree.engine.matrix import UNWEIGHTED, BlockMatrix, CameraTerm
-from initfree.engine.quadratic import Quadratic
+from initfree.engine.quadratic import Eliminated, Quadratic
 from initfree.engine.reduced_system import ReducedSystem
 from initfree.errors import InputError
 from initfree.formulations.base import Formulation, homogeneous
@@ -23,6 +25,13 @@ _HELD = 1e-9
 _SCALE_MULTIPLE = 3.0
 _SCALE_FLOOR = 2e-3
 """In normalised units, where an image is about 2 wide: around a pixel."""
+
+
+@dataclass(frozen=True)
+class VarProTrial(ProjectiveTrial):
+    """With what the elimination of landmarks left, which the next linear system begins with."""
+
+    landmarks: Eliminated
 
 
 class VariableProjection:
@@ -61,21 +70,24 @@ class VariableProjection:
         self._quadratic = self._effective = self._linearised(homogeneous(m))
         self._weight = UNWEIGHTED
         self.P = np.ascontiguousarray(P, dtype=np.float64).copy()
-        self.X, self._y, self._squared = self._projected(self.P)
+        self._landmarks, self._squared = self._projected(self.P)
 
     def _linearised(self, y: Array) -> Quadratic:
         quadratic = self._formulation.quadratic(self._m, y)
         return quadratic if self._given is None else quadratic.weighted(self._given)
 
-    def _projected(self, P: Array) -> tuple[Array, Array, Array]:
-        """Landmarks v*(P), y = P X and the squared residuals of the formulation, which have no weights of the loss."""
-        X, y, squared = self._effective.landmarks(self._tracks, P)
+    def _projected(self, P: Array) -> tuple[Eliminated, Array]:
+        """Landmarks v*(P), and the squared residuals of the formulation, which have no weights of the loss."""
+        found = self._effective.eliminated(self._tracks, P)
         if self._formulation.relinearises:
-            squared = self._formulation.squared_residuals(self._m, y)
-            squared = squared if self._given is None else self._given * squared
-        elif self._effective is not self._quadratic:
-            squared = self._quadratic.squared_residuals(y)
-        return X, y, squared
+            squared = self._formulation.squared_residuals(self._m, found.y)
+            return found, squared if self._given is None else self._given * squared
+        return found, found.squared if self._effective is self._quadratic else self._quadratic.squared_residuals(found.y)
+
+    @property
+    def X(self) -> Array:
+        """Landmarks v*(P), homogeneous, (landmarks, 4)."""
+        return self._landmarks.X
 
     def _cost(self, P: Array, squared: Array) -> float:
         cameras = 0.0 if self._camera_term is None else self._camera_term.cost(P)
@@ -93,7 +105,7 @@ class VariableProjection:
 
     def linearise(self) -> float:
         if self._formulation.relinearises:
-            self._quadratic = self._effective = self._linearised(self._y)
+            self._quadratic = self._effective = self._linearised(self._landmarks.y)
         if self._loss_name != "none":
             self._set_loss()
             assert isinstance(self._loss, Cauchy)
@@ -102,20 +114,23 @@ class VariableProjection:
                 self._weight = weight
             else:
                 self._effective = self._quadratic.weighted(weight)
-        self._system.assemble(self._effective, self.P, self.X, weight=self._weight)
+        known = self._landmarks.quadratic is self._effective and not self._weight.size
+        whitening = self._landmarks.M if known else None
+        self._system.assemble(self._effective, self.P, self.X, weight=self._weight, whitening=whitening)
         return self._cost(self.P, self._squared)
 
-    def attempt(self, damping: float) -> ProjectiveTrial | None:
+    def attempt(self, damping: float) -> "VarProTrial | None":
         solved = self._system.solve(damping)
         if solved is None:
             return None
         step, predicted = solved
         P = self.P + step
-        X, y, squared = self._projected(P)
-        return ProjectiveTrial(P, X, y, squared, self._cost(P, squared), predicted, float(np.linalg.norm(step)))
+        found, squared = self._projected(P)
+        length = float(np.linalg.norm(step))
+        return VarProTrial(P, found.X, found.y, squared, self._cost(P, squared), predicted, length, found)
 
-    def accept(self, trial: ProjectiveTrial) -> None:
-        self.P, self.X, self._y, self._squared = trial.P, trial.X, trial.y, trial.squared
+    def accept(self, trial: "VarProTrial") -> None:
+        self.P, self._landmarks, self._squared = trial.P, trial.landmarks, trial.squared
 
     def gradient_cosine(self) -> float:
         return self._system.gradient_cosine(self._cost(self.P, self._squared))
@@ -145,7 +160,8 @@ def placed(tracks: Tracks, m: Array, formulation: Formulation, P: Array) -> Arra
     P = np.ascontiguousarray(P, dtype=np.float64)
     quadratic = formulation.quadratic(m, homogeneous(m))
     system = ReducedSystem(tracks)
-    system.assemble(quadratic, P, quadratic.landmarks(tracks, P)[0])
+    landmarks = quadratic.eliminated(tracks, P)
+    system.assemble(quadratic, P, landmarks.X, whitening=landmarks.M)
     assert isinstance(system.matrix, BlockMatrix)
     pairs, blocks = system.matrix.pairs, np.ascontiguousarray(system.matrix.blocks[:, 3::4, 3::4])
     gradient = np.ascontiguousarray(system.gradient[:, :, 3])

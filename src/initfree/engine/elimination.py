@@ -55,6 +55,28 @@ def _projected(columns, at, x0, x1, x2, x3):
 
 
 @kernel(inline="always")
+def _mixed(t0, t1, t2, M, j, row):
+    """T times a row of M_j."""
+    product = add_product(add_product(zeros(LANES_4), t0, M[j, row, 0]), t1, M[j, row, 1])
+    return add_product(product, t2, M[j, row, 2])
+
+
+@kernel(inline="always")
+def _keep(flat, a, c0, c1, c2):
+    """The three columns of observation a."""
+    store(flat, 9 * a, _cut(c0))
+    store(flat, 9 * a + 3, _cut(c1))
+    store(flat, 9 * a + 6, _cut(c2))
+
+
+@kernel(inline="always")
+def _six(y0, y1, y2, z0, z1, z2):
+    """Y Z' where that is symmetric, as six numbers."""
+    product = add_products(zeros(LANES_6), _one(y0), _other(z0))
+    return add_products(add_products(product, _one(y1), _other(z1)), _one(y2), _other(z2))
+
+
+@kernel(inline="always")
 def _slope(s, y, anchor, g, a):
     """γ = S (y - ȳ) + g."""
     e = difference(y, _padded(load(anchor, 3 * a, LANES_3)))
@@ -75,11 +97,11 @@ def _whiten(count, damping, sums, shift, full):
 
 
 @kernel(inline="always")
-def _matrix(sums, n, M):
-    """The whitening M from what `_whiten` left."""
-    M[0, 0], M[1, 0], M[1, 1] = sums[0, n], sums[1, n], sums[2, n]
-    M[2, 0], M[2, 1], M[2, 2] = sums[3, n], sums[4, n], sums[5, n]
-    M[0, 1] = M[0, 2] = M[1, 2] = 0.0
+def _matrix(sums, n, M, j):
+    """The whitening M_j from what `_whiten` left."""
+    M[j, 0, 0], M[j, 0, 1], M[j, 0, 2] = sums[0, n], 0.0, 0.0
+    M[j, 1, 0], M[j, 1, 1], M[j, 1, 2] = sums[1, n], sums[2, n], 0.0
+    M[j, 2, 0], M[j, 2, 1], M[j, 2, 2] = sums[3, n], sums[4, n], sums[5, n]
 
 
 @kernel()
@@ -91,14 +113,14 @@ def project(begin, end, ptr, cam, columns, X, y):
 
 
 @kernel()
-def eliminate(begin, end, ptr, cam, S, anchor, g, c, columns, X, y, squared):
-    """VarPro's closed form v*(u): the landmarks [x; 1] that minimise the quadratic for fixed cameras, y = P X there, and
-    the quadratic's value, an observation's squared residual.
+def eliminate(begin, end, ptr, cam, S, anchor, g, c, columns, X, y, squared, M):
+    """VarPro's closed form v*(u): the landmarks [x; 1] that minimise the quadratic for fixed cameras, y = P X there, the
+    quadratic's value, an observation's squared residual, and the whitening M_j of V_j.
 
     V_j x = -sum_i P_d' (S (p4 - ȳ) + g), P = [P_d p4]; minimum-norm x where V_j has no full rank.
     """
     sums, shift, full = np.empty((9, _GROUP)), np.empty(_GROUP), np.empty(_GROUP, dtype=np.bool_)
-    M = np.empty((3, 3))
+    x = np.empty((3, _GROUP))
     for group in range(begin, end, _GROUP):
         count = min(_GROUP, end - group)
         for n in range(count):
@@ -119,12 +141,20 @@ def eliminate(begin, end, ptr, cam, S, anchor, g, c, columns, X, y, squared):
             sums[6, n], sums[7, n], sums[8, n] = total(h0), total(h1), total(h2)
         _whiten(count, 0.0, sums, shift, full)
         for n in range(count):
-            _matrix(sums, n, M)
+            u0 = sums[0, n] * sums[6, n]
+            u1 = sums[1, n] * sums[6, n] + sums[2, n] * sums[7, n]
+            u2 = sums[3, n] * sums[6, n] + sums[4, n] * sums[7, n] + sums[5, n] * sums[8, n]
+            x[0, n] = sums[0, n] * u0 + sums[1, n] * u1 + sums[3, n] * u2
+            x[1, n] = sums[2, n] * u1 + sums[4, n] * u2
+            x[2, n] = sums[5, n] * u2
+        for n in range(count):
+            j = group + n
+            _matrix(sums, n, M, j)
             if not full[n]:
-                pseudo_whitening(M)
-            u0, u1, u2 = whitened(M, sums[6, n], sums[7, n], sums[8, n])
-            x0, x1, x2 = unwhitened(M, u0, u1, u2)
-            X[group + n, 0], X[group + n, 1], X[group + n, 2], X[group + n, 3] = -x0, -x1, -x2, 1.0
+                pseudo_whitening(M[j])
+                u0, u1, u2 = whitened(M[j], sums[6, n], sums[7, n], sums[8, n])
+                x[0, n], x[1, n], x[2, n] = unwhitened(M[j], u0, u1, u2)
+            X[j, 0], X[j, 1], X[j, 2], X[j, 3] = -x[0, n], -x[1, n], -x[2, n], 1.0
         for j in range(group, group + count):
             for a in range(ptr[j], ptr[j + 1]):
                 at = _projected(columns, 16 * cam[a], X[j, 0], X[j, 1], X[j, 2], 1.0)
@@ -136,7 +166,7 @@ def eliminate(begin, end, ptr, cam, S, anchor, g, c, columns, X, y, squared):
 
 
 @kernel()
-def condense(begin, end, ptr, cam, S, anchor, g, weight, columns, X, homogeneous, damping, left, M, u, shift, K):
+def condense(begin, end, ptr, cam, S, anchor, g, weight, columns, X, homogeneous, damping, left, whitens, M, u, shift, K):
     """Landmarks out of the normal equations: all that the reduced system needs of each observation and landmark.
 
     With projected-residual weights w (the paper's robust VarPro; an empty array means all ones), J* = (I - Jv Jv†) Ju,
@@ -150,7 +180,9 @@ def condense(begin, end, ptr, cam, S, anchor, g, weight, columns, X, homogeneous
     weights also A_a = w_a Z_a - Z_a K, so that block (a, b) is -(A_a + w_b Z_a) Z_b'.
     h vanishes at v* of the unweighted problem. `damping` adds shift_j = damping * trace(V_j)/3 to V_j's diagonal and to
     nothing else; VarPro leaves its landmarks undamped (weights and damping do not go together).
-    1/2 |u|² = 1/2 h' V_j^-1 h is what the landmark alone gains at fixed cameras. `left` is (Z, A, D, e, XX).
+    1/2 |u|² = 1/2 h' V_j^-1 h is what the landmark alone gains at fixed cameras. `left` is (Z, A, D, e, XX). Where M
+    `whitens` already, as `eliminate` left it of these very quadratics and cameras, V_j is not summed again and h is zero
+    (that goes together with neither weights nor damping).
     """
     Z, A, D, e, XX = left
     weighted = weight.size > 0
@@ -191,24 +223,32 @@ def condense(begin, end, ptr, cam, S, anchor, g, weight, columns, X, homogeneous
                     c2 = add_product(zeros(LANES_4), b2, w)
                     w00, w10, w11 = add_products(w00, c0, t0), add_products(w10, c1, t0), add_products(w11, c1, t1)
                     w20, w21, w22 = add_products(w20, c2, t0), add_products(w21, c2, t1), add_products(w22, c2, t2)
+                store(e, 3 * a, _cut(k))
+                if whitens:
+                    z0, z1, z2 = _mixed(t0, t1, t2, M, j, 0), _mixed(t0, t1, t2, M, j, 1), _mixed(t0, t1, t2, M, j, 2)
+                    _keep(Z, a, z0, z1, z2)
+                    store(D, 6 * a, difference(s, _six(z0, z1, z2, z0, z1, z2)))
+                    continue
                 v00, v10, v11 = add_products(v00, b0, t0), add_products(v10, b1, t0), add_products(v11, b1, t1)
                 v20, v21, v22 = add_products(v20, b2, t0), add_products(v21, b2, t1), add_products(v22, b2, t2)
                 h0, h1, h2 = add_products(h0, b0, k), add_products(h1, b1, k), add_products(h2, b2, k)
-                store(e, 3 * a, _cut(k))
-                store(Z, 9 * a, _cut(t0))
-                store(Z, 9 * a + 3, _cut(t1))
-                store(Z, 9 * a + 6, _cut(t2))
+                _keep(Z, a, t0, t1, t2)
+            if whitens:
+                continue
             sums[0, n], sums[1, n], sums[2, n] = total(v00), total(v10), total(v11)
             sums[3, n], sums[4, n], sums[5, n] = total(v20), total(v21), total(v22)
             sums[6, n], sums[7, n], sums[8, n] = total(h0), total(h1), total(h2)
             if weighted:
                 K[j, 0, 0], K[j, 1, 0], K[j, 1, 1] = total(w00), total(w10), total(w11)
                 K[j, 2, 0], K[j, 2, 1], K[j, 2, 2] = total(w20), total(w21), total(w22)
+        if whitens:
+            u[group : group + count] = 0.0
+            continue
         _whiten(count, damping, sums, more, full)
         for n in range(count):
             j = group + n
             m = M[j]
-            _matrix(sums, n, m)
+            _matrix(sums, n, M, j)
             if not full[n]:
                 pseudo_whitening(m)
             u0, u1, u2 = whitened(m, sums[6, n], sums[7, n], sums[8, n])
@@ -225,9 +265,7 @@ def condense(begin, end, ptr, cam, S, anchor, g, weight, columns, X, homogeneous
                 z0 = _combined(Z, 9 * a, 3, m[0, 0], m[0, 1], m[0, 2])
                 z1 = _combined(Z, 9 * a, 3, m[1, 0], m[1, 1], m[1, 2])
                 z2 = _combined(Z, 9 * a, 3, m[2, 0], m[2, 1], m[2, 2])
-                store(Z, 9 * a, _cut(z0))
-                store(Z, 9 * a + 3, _cut(z1))
-                store(Z, 9 * a + 6, _cut(z2))
+                _keep(Z, a, z0, z1, z2)
                 k = add_product(_padded(load(e, 3 * a, LANES_3)), z0, -u0)
                 store(e, 3 * a, _cut(add_product(add_product(k, z1, -u1), z2, -u2)))
                 y0, y1, y2 = z0, z1, z2
@@ -239,10 +277,6 @@ def condense(begin, end, ptr, cam, S, anchor, g, weight, columns, X, homogeneous
                     a0 = add_product(add_product(add_product(y0, z0, -K[j, 0, 0]), z1, -K[j, 1, 0]), z2, -K[j, 2, 0])
                     a1 = add_product(add_product(add_product(y1, z0, -K[j, 0, 1]), z1, -K[j, 1, 1]), z2, -K[j, 2, 1])
                     a2 = add_product(add_product(add_product(y2, z0, -K[j, 0, 2]), z1, -K[j, 1, 2]), z2, -K[j, 2, 2])
-                    store(A, 9 * a, _cut(a0))
-                    store(A, 9 * a + 3, _cut(a1))
-                    store(A, 9 * a + 6, _cut(a2))
+                    _keep(A, a, a0, a1, a2)
                     y0, y1, y2 = add_product(y0, a0, 1.0), add_product(y1, a1, 1.0), add_product(y2, a2, 1.0)
-                d = add_products(zeros(LANES_6), _one(y0), _other(z0))
-                d = add_products(add_products(d, _one(y1), _other(z1)), _one(y2), _other(z2))
-                store(D, 6 * a, difference(s, d))
+                store(D, 6 * a, difference(s, _six(y0, y1, y2, z0, z1, z2)))

@@ -52,14 +52,31 @@ class Condensed:
         self.shares = shares_of(tracks, coupled=coupled)
         self.sums = aligned(ROW * self.shares.rows)
 
-    def update(self, q: Quadratic, P: Array, X: Array, weight: Array, homogeneous: bool, damping: float) -> None:
-        """At cameras P and landmarks X."""
+    def update(
+        self, q: Quadratic, P: Array, X: Array, weight: Array, homogeneous: bool, damping: float, M: Array | None
+    ) -> None:
+        """At cameras P and landmarks X, whose whitening M may be known."""
         t, shares = self._tracks, self.shares
         if weight.size and not self.K.size:
             self.K, self.A = np.empty((t.landmarks, 3, 3)), vectors(t.observations, 9)
         self.S, self.weight, self.X = q.S, weight, X
         left = self._left(self.D)
-        model = t.ptr, t.cam, *q.flat, weight, columns(P), X, homogeneous, damping, left, self.M, self.u, self.shift, self.K
+        whitening = M is not None, self.M if M is None else M
+        model = (
+            t.ptr,
+            t.cam,
+            *q.flat,
+            weight,
+            columns(P),
+            X,
+            homogeneous,
+            damping,
+            left,
+            *whitening,
+            self.u,
+            self.shift,
+            self.K,
+        )
         bounds = shares.ranges[shares.shares]
 
         def share(begin: int, end: int) -> None:

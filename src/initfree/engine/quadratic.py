@@ -41,16 +41,32 @@ class Quadratic:
         threads.run(kernels.quadratic_costs, len(y), self.S, self.anchor, self.g, self.c, y, values)
         return values
 
-    def landmarks(self, tracks: Tracks, P: Array) -> tuple[Array, Array, Array]:
-        """v*(P): landmarks [x; 1] that minimise it for fixed cameras; y = P X and the value there, of every observation."""
+    def eliminated(self, tracks: Tracks, P: Array) -> "Eliminated":
+        """v*(P): the landmarks that minimise it for fixed cameras."""
         t, n = tracks, tracks.observations
-        X, y, values = np.empty((t.landmarks, 4)), np.empty((n, 3)), np.empty(n)
-        threads.run(elimination.eliminate, t.ptr, t.ptr, t.cam, *self.flat, self.c, columns(P), X, y.reshape(-1), values)
-        return X, y, values
+        X, y, squared, M = np.empty((t.landmarks, 4)), np.empty((n, 3)), np.empty(n), np.empty((t.landmarks, 3, 3))
+        into = columns(P), X, y.reshape(-1), squared, M
+        threads.run(elimination.eliminate, t.ptr, t.ptr, t.cam, *self.flat, self.c, *into)
+        return Eliminated(self, X, y, squared, M)
 
     def weighted(self, w: Array) -> "Quadratic":
         """Every quadratic times its robust weight."""
         return Quadratic(self.S * w[:, None], self.anchor, self.g * w[:, None], self.c * w)
+
+
+@dataclass(frozen=True)
+class Eliminated:
+    """Landmarks in closed form, as the quadratics and the cameras leave them."""
+
+    quadratic: Quadratic
+    X: Array
+    """[x; 1], (landmarks, 4)"""
+    y: Array
+    """P X, (observations, 3)"""
+    squared: Array
+    """the quadratic's value there, (observations,)"""
+    M: Array
+    """M_j'M_j = V_j^-1, (landmarks, 3, 3)"""
 
 
 def columns(P: Array) -> Array:

@@ -33,9 +33,10 @@ class ReducedSystem:
         weight: Array = UNWEIGHTED,
         homogeneous: bool = False,
         landmark_damping: float = 0.0,
+        whitening: Array | None = None,
     ) -> None:
-        """Matrix and gradient at cameras P and landmarks X."""
-        self._condensed.update(quadratic, P, X, weight, homogeneous, landmark_damping)
+        """Matrix and gradient at cameras P and landmarks X; `whitening` is M of `Eliminated`, if X is from there."""
+        self._condensed.update(quadratic, P, X, weight, homogeneous, landmark_damping, whitening)
         self.landmark_gain = self._condensed.gain
         self.matrix.assemble(self._condensed, P, self.gradient)
 

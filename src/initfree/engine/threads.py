@@ -35,7 +35,7 @@ _threads: int = vars(config)["NUMBA_NUM_THREADS"]
 _lock = Lock()
 _here = local()
 _alone = 0
-"""threads that keep to themselves now: who waits for work sleeps, their cores are taken"""
+"""threads that keep to themselves now"""
 
 
 def set_threads(count: int) -> None:
@@ -50,8 +50,8 @@ def set_threads(count: int) -> None:
 
 
 def threads() -> int:
-    """Threads that work started from here may use."""
-    return 1 if getattr(_here, "alone", False) else _threads
+    """Threads that work started from here may use: those that keep to themselves now have theirs."""
+    return 1 if getattr(_here, "alone", False) else max(1, _threads - _alone)
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def run(function: Callable[..., Any], work: Index | int, *arguments: Any) -> Non
     """function(begin, end, *arguments) over a range: `work` is its length, or the cumulative work of its members."""
     count = threads()
     size, total = (work, work) if isinstance(work, int) else (len(work) - 1, int(work[-1]))
-    team = None if count == 1 or total < _SMALL else _gathered(count)
+    team = None if count == 1 or total < _SMALL else _gathered()
     if team is None:
         function(0, size, *arguments)
         return
@@ -186,12 +186,12 @@ def _awake() -> float:
 _team: _Team | None = None
 
 
-def _gathered(count: int) -> _Team | None:
+def _gathered() -> _Team | None:
     """The team, for the thread that asks, until it releases it; None while another thread has it."""
     global _team
     with _lock:
         if _team is None:
-            _team = _Team(count - 1)
+            _team = _Team(_threads - 1)
         return _team if _team.free.acquire(blocking=False) else None
 
 

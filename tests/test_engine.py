@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event, Thread, get_ident
+from time import sleep
 
 import numpy as np
 import pytest
@@ -88,6 +90,7 @@ def test_every_two_observations_of_a_landmark_meet_once_in_a_row_of_their_share(
     assert sorted(listed) == sorted(expected)
     assert shares.shares_of(tracks, coupled=True) is cut
     alone = shares.shares_of(tracks, coupled=False)
+    assert len(alone.shares) == 9
     assert_array_equal(alone.later, alone.earlier)
     assert_array_equal(np.sort(alone.later), np.arange(tracks.observations))
     ptr, rows = alone.of_pairs
@@ -119,7 +122,7 @@ def test_every_member_of_a_range_is_done_once(count: int):
 
 
 @pytest.mark.usefixtures("any_threads")
-def test_an_error_in_a_part_is_raised_and_no_part_outlives_it():
+def test_an_error_in_a_part_is_raised():
     set_threads(2)
 
     def fail(begin: int, end: int) -> None:
@@ -129,8 +132,83 @@ def test_an_error_in_a_part_is_raised_and_no_part_outlives_it():
         run(fail, 100)
 
 
+@pytest.mark.usefixtures("any_threads")
+def test_an_error_of_a_helper_alone_is_raised_and_others_still_end_their_parts():
+    set_threads(2)
+    here, ended = get_ident(), []
+    begun = Event()
+
+    def part(begin: int, end: int) -> None:
+        if get_ident() != here:
+            begun.set()
+            raise ValueError("of a helper")
+        begun.wait(10.0)
+        ended.append((begin, end))
+
+    for _ in range(3):
+        begun.clear()
+        ended.clear()
+        with pytest.raises(ValueError, match="of a helper"):
+            run(part, 100)
+        assert ended
+
+
+@pytest.mark.usefixtures("any_threads")
+def test_no_part_is_under_way_when_a_pass_is_over_not_even_after_an_interrupt():
+    """Helpers are slower than whoever waits for them: he sleeps, and an interrupt does not wake him for good."""
+    set_threads(3)
+    here, under_way = get_ident(), []
+
+    def part(begin: int, end: int) -> None:
+        if get_ident() == here:
+            sleep(0.005)
+            raise KeyboardInterrupt
+        under_way.append(begin)
+        sleep(0.02)
+        under_way.remove(begin)
+
+    for _ in range(5):
+        with pytest.raises(KeyboardInterrupt):
+            run(part, 100)
+        assert not under_way
+        sleep(0.002)  # helpers fall asleep, and wake for the next
+
+
+@pytest.mark.usefixtures("any_threads")
+def test_a_pass_beside_work_that_keeps_to_itself_leaves_that_its_thread():
+    set_threads(3)
+    took = set()
+    inside, over = Event(), Event()
+
+    def by_itself() -> None:
+        with alone(), alone():
+            inside.set()
+            over.wait(10.0)
+
+    def part(begin: int, end: int) -> None:
+        took.add(get_ident())
+        sleep(0.002)
+
+    other = Thread(target=by_itself)
+    other.start()
+    inside.wait(10.0)
+    assert (threads.threads(), threads.free_threads()) == (3, 2)
+    for _ in range(5):
+        run(part, 100)
+    assert len(took) == 2
+    over.set()
+    other.join()
+    assert threads.free_threads() == 3
+    for _ in range(5):
+        run(part, 100)
+    assert len(took) == 3
+
+
 def test_alone_keeps_to_its_thread_and_a_number_of_threads_is_positive():
     with alone():
+        assert threads.threads() == 1
+        with alone():
+            assert threads.threads() == 1
         assert threads.threads() == 1
     with pytest.raises(InputError, match="number of threads is 0"):
         set_threads(0)

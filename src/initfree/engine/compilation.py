@@ -17,7 +17,6 @@ _EVERY_SOLVE = tuple(
         "engine.elimination",
         "engine.shares",
         "engine.blocks",
-        "engine.tiles",
         "euclidean.kernels",
         "euclidean.blocks",
     )

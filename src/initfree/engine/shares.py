@@ -1,11 +1,10 @@
 """Landmarks in shares, and which of their observations meet in a block of the reduced system.
 
 Every two observations of a landmark add to the block of their cameras, and each to its camera's own. Landmarks are taken in
-ranges whose numbers stay in a
-core's cache, and what a range adds to a block is summed in registers. For that to be much where cameras are many, landmarks
-that the same cameras see follow each other in a problem (`problem.build_problem`). Ranges make shares, each with sums of its
-own for the blocks that it has, which are added up at the end, share by share: threads write nothing in common, and results
-do not depend on their number.
+ranges whose numbers stay in a core's cache, and what a range adds to a block is summed in registers. For that to be much
+where cameras are many, landmarks that the same cameras see follow each other in a problem (`problem.build_problem`). Ranges
+make shares, each with sums of its own for the blocks that it has, which are added up at the end, share by share: threads
+write nothing in common, and results do not depend on their number.
 """
 
 from dataclasses import dataclass
@@ -120,7 +119,7 @@ def _made_of(tracks: Tracks, coupled: bool) -> Shares:
         keys, row = np.unique(
             np.repeat(np.arange(shares), np.diff(lists[of_share])) * len(pairs) + pair, return_inverse=True
         )
-        if shares == 1 or not many or len(keys) <= _TWICE * len(pairs):
+        if shares == 1 or not many or not coupled or len(keys) <= _TWICE * len(pairs):
             break
         shares //= 2  # neighbours are not together: sums would be more than they are worth
     of_row = keys % len(pairs)

@@ -176,20 +176,6 @@ def _add_to(_typing, array: Any, offset: Any, vector: Any) -> Any:
 
 
 @intrinsic
-def _add_product_to(_typing, array: Any, offset: Any, vector: Any, factor: Any) -> Any:
-    def generate(context, builder, signature, arguments):
-        lanes = signature.args[2].lanes
-        place = _address(context, builder, signature.args[0], arguments[0], arguments[1], lanes)
-        before = builder.load(place)
-        before.align = 8
-        product = builder.fmul(arguments[2], _spread(builder, arguments[3], lanes), flags=("contract",))
-        builder.store(builder.fadd(before, product, flags=("contract",)), place).align = 8
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp, vector, types.float64), generate
-
-
-@intrinsic
 def _store(_typing, array: Any, offset: Any, vector: Any) -> Any:
     def generate(context, builder, signature, arguments):
         place = _address(context, builder, signature.args[0], arguments[0], arguments[1], signature.args[2].lanes)
@@ -268,8 +254,6 @@ difference: Any = _difference
 """difference(one, other): one - other"""
 total: Any = _total
 """total(vector): the sum of its numbers"""
-add_product_to: Any = _add_product_to
-"""add_product_to(array, offset, vector, number): array[offset:] += vector * number"""
 store: Any = _store
 """store(array, offset, vector): array[offset:] = vector"""
 subtract_products: Any = _subtract_products

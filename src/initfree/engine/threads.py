@@ -2,17 +2,19 @@
 
 A kernel `f(begin, end, ...)` writes only what belongs to its own landmarks (or cameras) and runs without the interpreter
 lock. No two parts write the same number and sums over parts do not exist, so results do not depend on the number of
-threads, bit for bit. Threads of our own and not Numba's parallel loops: those may not be entered from two threads at once,
-which is what starts that run side by side do.
+threads, bit for bit. (Parts of `tiles` wait for each other's numbers; they are taken in their order.) Threads of our own and
+not Numba's parallel loops: those may not be entered from two threads at once, which is what starts that run side by side do.
 
 One pass follows the other within microseconds, so threads that have done their part stay awake for a while (`waiting`).
+
+Python's interpreter lock is relied on: numbers that threads tell each other outside kernels are written under it.
 """
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
-from threading import Lock, Thread, local
+from threading import Lock, Thread, get_ident, local
 from typing import Any
 
 import numpy as np
@@ -50,32 +52,41 @@ def set_threads(count: int) -> None:
 
 
 def threads() -> int:
-    """Threads that work started from here may use: those that keep to themselves now have theirs."""
-    return 1 if getattr(_here, "alone", False) else max(1, _threads - _alone)
+    """Threads that work started from here may use."""
+    return 1 if getattr(_here, "alone", False) else _threads
+
+
+def free_threads() -> int:
+    """Of these, those that a pass may have now: work that keeps to itself has its own."""
+    return max(1, threads() - _alone)
 
 
 @contextmanager
 def alone() -> Iterator[None]:
     """What this thread runs inside uses no other: for work that runs side by side already."""
-    global _alone
-    before = getattr(_here, "alone", False)
-    _here.alone = True
-    with _lock:
-        _alone += 1
+    if getattr(_here, "alone", False):
+        yield
+        return
     try:
+        _keep_alone(True)
         yield
     finally:
-        _here.alone = before
-        with _lock:
-            _alone -= 1
+        _keep_alone(False)
+
+
+def _keep_alone(alone: bool) -> None:
+    global _alone
+    with _lock:
+        if getattr(_here, "alone", False) != alone:
+            _here.alone = alone
+            _alone += 1 if alone else -1
 
 
 def run(function: Callable[..., Any], work: Index | int, *arguments: Any) -> None:
     """function(begin, end, *arguments) over a range: `work` is its length, or the cumulative work of its members."""
-    count = threads()
+    count = free_threads()
     size, total = (work, work) if isinstance(work, int) else (len(work) - 1, int(work[-1]))
-    team = None if count == 1 or total < _SMALL else _gathered()
-    if team is None:
+    if count == 1 or total < _SMALL:
         function(0, size, *arguments)
         return
     most = count * _PARTS_A_THREAD
@@ -89,10 +100,7 @@ def run(function: Callable[..., Any], work: Index | int, *arguments: Any) -> Non
             if bounds[part] < bounds[part + 1]:
                 function(bounds[part], bounds[part + 1], *arguments)
 
-    try:
-        team.share(take)
-    finally:
-        team.free.release()
+    _gathered().share(take, count - 1)
 
 
 class _Team:
@@ -103,11 +111,13 @@ class _Team:
     """
 
     def __init__(self, helpers: int) -> None:
-        self.free = Lock()
-        """held by the thread that the team works for"""
+        self._owner: int | None = None
+        """the thread that the team works for"""
         self._news = np.zeros((helpers + 1) * _LINE, dtype=np.int64)
         """how many pieces there have been; and, a line each, whether a helper is at one"""
         self._take: Callable[[], None] | None = None
+        self._wanted = 0
+        """helpers that the piece is for: the first ones"""
         self._over = False
         self._failures: list[BaseException] = []
         self._beds: list[SimpleQueue[None] | None] = [None] * helpers
@@ -118,18 +128,41 @@ class _Team:
         for number in range(helpers):
             Thread(target=self._help, args=(number,), name=f"initfree-{number}", daemon=True).start()
 
-    def share(self, take: Callable[[], None]) -> None:
-        self._take, self._failures = take, []
-        self._announce()
+    def share(self, take: Callable[[], None], helpers: int) -> None:
+        """take() here and, unless they work for another thread, by so many helpers; all of it is done afterwards."""
+        here = get_ident()
+        with _lock:
+            mine = self._owner is None or (self._owner == here and self._take is None)  # interrupted before it began
+            if mine:
+                self._owner = here
+        if not mine:
+            take()
+            return
         try:
+            self._failures, self._wanted, self._take = [], helpers, take
+            self._announce()
             take()
         finally:
-            # Whatever happened here, nobody may write into the buffers after this call.
-            self._take = None
-            for number in range(len(self._beds)):
-                self._wait_for(number)
-        for failure in self._failures:
+            interrupted = self._ended()
+        failures, self._failures = self._failures, []
+        for failure in failures or interrupted:
             raise failure
+
+    def _ended(self) -> list[BaseException]:
+        """Whatever happened, nobody may write into the buffers after this; interrupts are told when that is so."""
+        interrupted: list[BaseException] = []
+        number = -1
+        while number < len(self._beds):
+            try:
+                if number < 0:
+                    self._take = None
+                else:
+                    self._wait_for(number)
+                number += 1
+            except KeyboardInterrupt as raised:
+                interrupted.append(raised)
+        self._owner = None
+        return interrupted
 
     def dismiss(self) -> None:
         """The helpers end."""
@@ -162,7 +195,7 @@ class _Team:
             self._news[at] = 1
             take = self._take
             try:
-                if take is not None:
+                if take is not None and number < self._wanted:
                     take()
             except BaseException as raised:  # handed to the thread that waits
                 self._failures.append(raised)
@@ -186,19 +219,18 @@ def _awake() -> float:
 _team: _Team | None = None
 
 
-def _gathered() -> _Team | None:
-    """The team, for the thread that asks, until it releases it; None while another thread has it."""
+def _gathered() -> _Team:
     global _team
     with _lock:
         if _team is None:
             _team = _Team(_threads - 1)
-        return _team if _team.free.acquire(blocking=False) else None
+        return _team
 
 
 def _after_fork() -> None:
-    """A forked process has the team but none of its threads."""
+    """A forked process has the team but none of its threads, and of those that keep to themselves the one that forked."""
     global _team, _lock, _alone
-    _team, _lock, _alone = None, Lock(), 0
+    _team, _lock, _alone = None, Lock(), int(getattr(_here, "alone", False))
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -14,6 +14,7 @@ so all but the first begin at once. Whoever is there takes the next; the sums of
 
 import numpy as np
 from llvmlite.binding import get_host_cpu_features
+from numba.core import config
 
 from initfree.engine import threads
 from initfree.engine.camera_pairs import CameraPairs
@@ -29,14 +30,16 @@ from initfree.engine.simd import (
     total,
     zeros,
 )
-from initfree.engine.waiting import next_of, now, pause, tell
+from initfree.engine.waiting import next_of, tell, wait_until
 from initfree.tracks import Array, Index
 
-LANES = (0,) * (8 if get_host_cpu_features().get("avx512f") else 4)
-"""numbers of a vector: three tiles' columns fit into the registers"""
+_OTHER = any(vars(config).get(name) for name in ("CPU_NAME", "CPU_FEATURES"))
+"""whether Numba is told to compile for another machine than this"""
+LANES = (0,) * (8 if get_host_cpu_features().get("avx512f") and not _OTHER else 4)
+"""numbers of a vector: three tiles' columns fit into the registers, of which there are 32 of eight numbers, or 16 of four"""
 _THREE, _ONE = (0,) * 3, (0,)
-_MULTIPLY_ADDS = 500
-"""that take as long as a pass over one observation: small matrices wake no thread"""
+_MULTIPLY_ADDS = 250
+"""that count as a pass over one observation: matrices below 250 rows wake no thread"""
 _TAKEN, _INDEFINITE, _DONE = 0, 8, 16
 """in the numbers that threads tell each other: three strips taken, whether a pivot is not positive, and which are done"""
 
@@ -62,8 +65,9 @@ class DenseFactorisation:
     def factorise(self, blocks: Array, shift: float | Array) -> bool:
         self._told[:] = 0
         self._shift[: self._size] = shift  # rows that fill up the last strip have ones on the diagonal
-        # A thread may find nothing left to do, or all of it.
-        work = np.arange(threads.threads() + 1) * (self._size**3 // 6 // _MULTIPLY_ADDS)
+        # Parts are there for threads to begin with: one may find nothing left to do, or all of it.
+        parts = min(threads.free_threads(), self._threes)
+        work = np.arange(parts + 1) * (self._size**3 // 6 // _MULTIPLY_ADDS) // parts
         matrix = *self._touching, *self._model, blocks, self._shift
         threads.run(_factorise, work, self._strips, self._lanes, matrix, self._flat, self._reciprocal, self._told)
         return not self._told[_INDEFINITE]
@@ -166,8 +170,7 @@ def _factorise(_begin, _end, strips, lanes, matrix, flat, reciprocal, told):
         for p in range(width * first, width * last):
             flat[place[p] + width * p] += shift[p]
         for j in range(first):
-            while now(told, _DONE + j // 3) == 0:
-                pause()
+            wait_until(told, _DONE + j // 3, 1)
             corner, rows = j * stride + j * square, first * stride
             if last - first == 3:
                 subtract_products(flat, rows + j * square, rows, stride, j * stride, width * j, _THREE, lanes)

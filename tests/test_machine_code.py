@@ -9,7 +9,7 @@ KERNELS = """
 import numpy as np
 from initfree.engine.kernels import kernel
 
-@kernel(strict=True)
+@kernel(strict=True, allocates=True)
 def total(x):
     sums = np.zeros(len(x) + 1)
     for k in range(len(x)):

@@ -249,7 +249,7 @@ def _fill(seen, low, high, cells, farthest):
                 farthest[x, y] = high[2]
 
 
-@kernel()
+@kernel(allocates=True)
 def _expected(ptr, cam, counts, R, centres, sight, xyz, closest, every):
     """For each landmark, each camera l that sees it and each camera k on the same side with it in view: does k see it?
 

@@ -7,8 +7,6 @@ A block is a sum over landmarks of 3x3 factors times X X'. Factors times the ten
     a camera's own   six factors, padded, for each of the ten; then the gradient's twelve
 """
 
-import numpy as np
-
 from initfree.engine.kernels import kernel
 from initfree.engine.shares import add_up
 from initfree.engine.simd import (
@@ -140,41 +138,40 @@ def _add_pair(first, last, later, earlier, landmark, Z, A, weight, XX, sums, at)
 def write(begin, end, pairs, of_pairs, sums, place, blocks, gradient):
     """Blocks begin ... end of pairs (row, column) at blocks[place[n]], and the cameras' gradient, from rows of sums."""
     of_row, of_column = pairs
-    block = np.empty(ROW)
     for n in range(begin, end):
-        add_up(n, of_pairs, sums, ROW, block)
+        at = add_up(n, of_pairs, sums, ROW)
         if of_row[n] != of_column[n]:
-            _write_pair(block, blocks[place[n]])
+            _write_pair(sums, at, blocks, place[n])
             continue
-        _write_own(block, blocks[place[n]])
+        _write_own(sums, at, blocks, place[n])
         for r in range(3):
             for k in range(4):
-                gradient[of_row[n], r, k] = block[_REST + 4 * r + k]
+                gradient[of_row[n], r, k] = sums[at + _REST + 4 * r + k]
 
 
-@kernel(strict=True)
-def _write_pair(sums, block):
-    """The 12x12 block from its factors: that in row r and column c times entry k of X X' is -sums[8 k + 3 c + r]."""
+@kernel(inline="always")
+def _write_pair(sums, at, blocks, n):
+    """The 12x12 block n from its factors: that in row r and column c times entry k of X X' is -sums[at + 8 k + 3 c + r]."""
     k = 0
     for x in range(4):
         for y in range(x, 4):
             for c in range(3):
                 for r in range(3):
-                    value = -sums[_REST + k if r + c == 4 else 8 * k + 3 * c + r]
-                    block[4 * r + x, 4 * c + y] = value
-                    block[4 * r + y, 4 * c + x] = value
+                    value = -sums[at + (_REST + k if r + c == 4 else 8 * k + 3 * c + r)]
+                    blocks[n, 4 * r + x, 4 * c + y] = value
+                    blocks[n, 4 * r + y, 4 * c + x] = value
             k += 1
 
 
-@kernel(strict=True)
-def _write_own(sums, block):
-    """The symmetric 12x12 block from six factors (00 01 02 11 12 22): that times entry k of X X' is sums[8 k + factor]."""
+@kernel(inline="always")
+def _write_own(sums, at, blocks, n):
+    """The symmetric 12x12 block n from factors 00 01 02 11 12 22: factor f times entry k of X X' is sums[at + 8 k + f]."""
     for r in range(3):
         for c in range(3):
             low, high = min(r, c), max(r, c)
-            k = (0, 3, 5)[low] + high - low
+            k = at + (0, 3, 5)[low] + high - low
             for x in range(4):
                 for y in range(x, 4):
-                    block[4 * r + x, 4 * c + y] = sums[k]
-                    block[4 * r + y, 4 * c + x] = sums[k]
+                    blocks[n, 4 * r + x, 4 * c + y] = sums[k]
+                    blocks[n, 4 * r + y, 4 * c + x] = sums[k]
                     k += 8

@@ -6,8 +6,6 @@ quotients of many are taken at once. Arrays over observations are flat. `columns
 flat, the fourth row zero.
 """
 
-import numpy as np
-
 from initfree.engine.kernels import inverse_factor, kernel, pseudo_whitening, sphere_tangent, unwhitened, whitened
 from initfree.engine.simd import (
     LANES_3,
@@ -18,6 +16,7 @@ from initfree.engine.simd import (
     arranged,
     difference,
     load,
+    room,
     store,
     total,
     zeros,
@@ -91,7 +90,7 @@ def _whiten(count, damping, sums, shift, full):
         more = damping * (v00 + v11 + v22) / 3.0
         v00, v11, v22 = v00 + more, v11 + more, v22 + more
         ok, m00, m10, m11, m20, m21, m22 = inverse_factor(v00, v10, v11, v20, v21, v22)
-        shift[n], full[n] = more, ok
+        shift[n], full[n] = more, 1.0 if ok else 0.0
         sums[0, n], sums[1, n], sums[2, n] = m00 if ok else v00, m10 if ok else v10, m11 if ok else v11
         sums[3, n], sums[4, n], sums[5, n] = m20 if ok else v20, m21 if ok else v21, m22 if ok else v22
 
@@ -119,8 +118,7 @@ def eliminate(begin, end, ptr, cam, S, anchor, g, c, columns, X, y, squared, M):
 
     V_j x = -sum_i P_d' (S (p4 - ȳ) + g), P = [P_d p4]; minimum-norm x where V_j has no full rank.
     """
-    sums, shift, full = np.empty((9, _GROUP)), np.empty(_GROUP), np.empty(_GROUP, dtype=np.bool_)
-    x = np.empty((3, _GROUP))
+    sums, x, shift, full = room((9, _GROUP)), room((3, _GROUP)), room((_GROUP,)), room((_GROUP,))
     for group in range(begin, end, _GROUP):
         count = min(_GROUP, end - group)
         for n in range(count):
@@ -150,7 +148,7 @@ def eliminate(begin, end, ptr, cam, S, anchor, g, c, columns, X, y, squared, M):
         for n in range(count):
             j = group + n
             _matrix(sums, n, M, j)
-            if not full[n]:
+            if full[n] == 0.0:
                 pseudo_whitening(M[j])
                 u0, u1, u2 = whitened(M[j], sums[6, n], sums[7, n], sums[8, n])
                 x[0, n], x[1, n], x[2, n] = unwhitened(M[j], u0, u1, u2)
@@ -186,11 +184,8 @@ def condense(begin, end, ptr, cam, S, anchor, g, weight, columns, X, homogeneous
     """
     Z, A, D, e, XX = left
     weighted = weight.size > 0
-    sums, more, full = np.empty((9, _GROUP)), np.empty(_GROUP), np.empty(_GROUP, dtype=np.bool_)
-    N = np.zeros((4, 3))
-    N[0, 0] = N[1, 1] = N[2, 2] = 1.0
-    B = np.empty((3, 3))
-    C = np.empty((3, 3))
+    sums, more, full = room((9, _GROUP)), room((_GROUP,)), room((_GROUP,))
+    N, B, C = room((4, 3)), room((3, 3)), room((3, 3))
     for group in range(begin, end, _GROUP):
         count = min(_GROUP, end - group)
         for n in range(count):
@@ -249,13 +244,14 @@ def condense(begin, end, ptr, cam, S, anchor, g, weight, columns, X, homogeneous
             j = group + n
             m = M[j]
             _matrix(sums, n, M, j)
-            if not full[n]:
+            if full[n] == 0.0:
                 pseudo_whitening(m)
             u0, u1, u2 = whitened(m, sums[6, n], sums[7, n], sums[8, n])
             u[j, 0], u[j, 1], u[j, 2], shift[j] = u0, u1, u2, more[n]
             if weighted:
-                B[:, :] = K[j]
-                B[0, 1], B[0, 2], B[1, 2] = B[1, 0], B[2, 0], B[2, 1]
+                for r in range(3):
+                    for c in range(r + 1):
+                        B[r, c] = B[c, r] = K[j, r, c]
                 for c in range(3):
                     C[0, c], C[1, c], C[2, c] = whitened(m, B[0, c], B[1, c], B[2, c])
                 for r in range(3):

@@ -7,9 +7,8 @@ With x_i (3x4) a vector's part of camera i, y_a = x_i X_j and what `elimination.
 and with projected-residual weights  sum_a ( w_a S_a y_a + Z_a (K_j q_j - sum_b w_b Z_b' y_b - w_a q_j) ) ⊗ X_j.
 """
 
-import numpy as np
-
 from initfree.engine.kernels import kernel, projection, symmetric
+from initfree.engine.simd import room
 
 
 @kernel()
@@ -39,7 +38,7 @@ def distribute(begin, end, tracks, S, weight, X, Z, q, r, x, own, product):
     """Over cameras: the product (cameras, 3, 4); `own` multiplies the part of S, zero leaves the coupling alone."""
     _, _, landmark, camera_ptr, by_camera = tracks
     weighted = weight.size > 0
-    sums = np.empty((3, 4))
+    sums = room((3, 4))
     for i in range(begin, end):
         sums[:, :] = 0.0
         for index in range(camera_ptr[i], camera_ptr[i + 1]):
@@ -57,4 +56,6 @@ def distribute(begin, end, tracks, S, weight, X, Z, q, r, x, own, product):
                 sums[e, 1] += value * x1
                 sums[e, 2] += value * x2
                 sums[e, 3] += value * x3
-        product[i] = sums
+        for e in range(3):
+            for k in range(4):
+                product[i, e, k] = sums[e, k]

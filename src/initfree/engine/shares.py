@@ -114,11 +114,11 @@ def _made_of(tracks: Tracks, coupled: bool) -> Shares:
     lists = np.cumsum(lists)
     pair, ptr = np.empty(lists[-1], dtype=np.int64), np.zeros(lists[-1] + 1, dtype=np.int64)
     _fill(ranges, first, tracks.ptr, coupled, number, len(pairs), lists, pair, ptr, later, earlier)
+    unseen = np.setdiff1d(np.arange(len(pairs)), pair)  # a camera that sees nothing has a row all the same, of zeros
     while True:
         of_share = np.arange(0, len(ranges), (len(ranges) - 1) // shares)
-        keys, row = np.unique(
-            np.repeat(np.arange(shares), np.diff(lists[of_share])) * len(pairs) + pair, return_inverse=True
-        )
+        has = np.repeat(np.arange(shares), np.diff(lists[of_share])) * len(pairs) + pair
+        keys, row = np.unique(np.concatenate([has, unseen]), return_inverse=True)
         if shares == 1 or not many or not coupled or len(keys) <= _TWICE * len(pairs):
             break
         shares //= 2  # neighbours are not together: sums would be more than they are worth
@@ -128,7 +128,7 @@ def _made_of(tracks: Tracks, coupled: bool) -> Shares:
         shares=of_share,
         share_rows=np.searchsorted(keys, np.arange(shares + 1) * len(pairs)),
         lists=lists,
-        row=row.astype(np.int32),
+        row=row[: len(pair)].astype(np.int32),
         ptr=ptr,
         later=later,
         earlier=earlier,
@@ -139,14 +139,15 @@ def _made_of(tracks: Tracks, coupled: bool) -> Shares:
 
 
 @kernel(inline="always")
-def add_up(n, of_pairs, sums, size, block):
-    """The rows of pair n, share by share, in `block`, `size` numbers."""
+def add_up(n, of_pairs, sums, size):
+    """Where the first row of pair n begins, `size` numbers to which its rows of later shares are added."""
     ptr, rows = of_pairs
-    block[:] = 0.0
-    for index in range(ptr[n], ptr[n + 1]):
-        at = size * rows[index]
+    first = size * np.int64(rows[ptr[n]])
+    for index in range(ptr[n] + 1, ptr[n + 1]):
+        at = size * np.int64(rows[index])
         for k in range(size):
-            block[k] += sums[at + k]
+            sums[first + k] += sums[at + k]
+    return first
 
 
 @kernel()
@@ -165,7 +166,7 @@ def _number(ptr, cam, coupled, pair_ptr, column, number):
                 entry += 1
 
 
-@kernel()
+@kernel(allocates=True)
 def _count(first, number, pairs, lists):
     """Different pairs of range t, at lists[t + 1]."""
     last = np.full(pairs, -1, dtype=np.int64)
@@ -176,7 +177,7 @@ def _count(first, number, pairs, lists):
                 lists[t + 1] += 1
 
 
-@kernel()
+@kernel(allocates=True)
 def _fill(ranges, first, tracks_ptr, coupled, number, pairs, lists, pair, ptr, later, earlier):
     """Lists of every range, pairs as they come first: their pairs, and their observations a and b."""
     last = np.full(pairs, -1, dtype=np.int64)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
 
 from initfree.tracks import Array
@@ -74,6 +74,25 @@ def _zeros(_typing, like: Any) -> Any:
         return ir.Constant(ir.VectorType(ir.DoubleType(), signature.return_type.lanes), None)
 
     return Vector(len(like))(like), generate
+
+
+@intrinsic(prefer_literal=True)
+def _room(_typing, shape: Any) -> Any:
+    numbers = [length.literal_value for length in shape]
+    kind = types.Array(types.float64, len(numbers), "C")
+
+    def generate(context, builder, _signature, _arguments):
+        from numba.np.arrayobj import make_array, populate_array  # only a compiler needs it, and it takes long to load
+
+        data = cgutils.alloca_once(builder, ir.ArrayType(ir.DoubleType(), math.prod(numbers)))
+        array = make_array(kind)(context, builder)
+        strides = [8 * math.prod(numbers[k + 1 :]) for k in range(len(numbers))]
+        lengths, steps = ([ir.Constant(ir.IntType(64), n) for n in each] for each in (numbers, strides))
+        start = builder.bitcast(data, array.data.type)
+        populate_array(array, start, lengths, steps, ir.Constant(ir.IntType(64), 8), meminfo=None)
+        return array._getvalue()
+
+    return kind(shape), generate
 
 
 @intrinsic
@@ -238,6 +257,8 @@ def _subtract_products(
 
 zeros: Any = _zeros
 """zeros(lanes)"""
+room: Any = _room
+"""room(shape): an array on the stack, its shape known to the compiler; what is in it stays between turns of a loop"""
 load: Any = _load
 """load(array, offset, lanes)"""
 number: Any = _number

@@ -101,20 +101,18 @@ def add_blocks(numbers, row, pair_column, column, place, first, last, width, blo
     """Add blocks of camera pairs to rows first ... last of a lower triangle: slot s of camera k is in row column[k, s],
     which cameras may share, and a row's number in column q at place[row] + width q."""
     slots = column.shape[1]
-    rows = np.empty(slots, dtype=np.int64)
     for index in range(numbers.size):
         n = numbers[index]
         i, k = row[n], pair_column[n]
         lowest, highest, other = column[i, 0], column[i, 0], column[k, 0]
         for s in range(slots):
             p = column[i, s]
-            rows[s] = place[p]
             lowest, highest, other = min(lowest, p), max(highest, p), max(other, column[k, s])
         inside = lowest > other and lowest >= first and highest < last
         for c in range(slots):
             q = column[k, c]
             for s in range(slots if inside else 0):
-                flat[rows[s] + width * q] += blocks[n, s, c]
+                flat[place[column[i, s]] + width * q] += blocks[n, s, c]
             for s in range(0 if inside else slots):
                 p = column[i, s]
                 high, low = max(p, q), min(p, q)

@@ -4,8 +4,6 @@ Y (3 x width of every observation) and G (2 x width) are flat arrays, row by row
 what they find there ends in numbers that nobody reads. A width of 9, one more than a vector, has its last column by itself.
 """
 
-import numpy as np
-
 from initfree.engine.kernels import kernel
 from initfree.engine.shares import add_up
 from initfree.engine.simd import add_product, add_squares, add_to, load, number, zeros
@@ -25,33 +23,32 @@ def row_of_sums(width: int) -> int:
 
 
 @kernel()
-def couple(begin, end, taken, met, tracks, lanes, width, size, left, sums):
+def couple(begin, end, taken, met, tracks, lanes, width, size, left, own, sums):
     """Rows of shares begin ... end (`engine.shares`): -sum Y_a'Y_b of two cameras, what `_add_own` adds of each with itself.
 
-    tracks is (ptr, cam, cameras), left (G, Y, C, e), flat, size the numbers of a row. Own blocks are not summed in lists:
-    there an observation has more to read than its camera's sum has numbers.
+    tracks is (ptr, cam), left (G, Y, C, e), flat, size the numbers of a row. Own blocks are not summed in lists: there an
+    observation has more to read than its camera's sum has numbers; own (shares, cameras) is room for their places.
     """
     ranges, shares, share_rows = taken
     lists, row, list_ptr, later, earlier = met
-    ptr, cam, cameras = tracks
+    ptr, cam = tracks
     G, Y, C, e = left
     stride = len(lanes)
     rows = _ROWS * ((width + _ROWS - 1) // _ROWS)
-    own = np.empty(cameras, dtype=np.int64)
     for share in range(begin, end):
         sums[size * share_rows[share] : size * share_rows[share + 1]] = 0.0
         for t in range(shares[share], shares[share + 1]):
             for n in range(lists[t], lists[t + 1]):
                 first, last, at = list_ptr[n], list_ptr[n + 1], size * number(row, n)
                 if number(later, first) == number(earlier, first):
-                    own[cam[number(later, first)]] = at
+                    own[share, cam[number(later, first)]] = at
                     continue
                 for r in range(0, rows, _ROWS):
                     _add_rows(first, last, later, earlier, lanes, width, r, Y, sums, at + r * stride)
                 if width > stride:
                     _add_column(first, last, later, earlier, lanes, width, Y, sums, at + rows * stride)
             for a in range(ptr[ranges[t]], ptr[ranges[t + 1]]):
-                at = own[cam[a]]
+                at = own[share, cam[a]]
                 _add_own(a, lanes, width, G, C, e, sums, at, at + rows * stride)
 
 
@@ -120,22 +117,21 @@ def write(begin, end, pairs, of_pairs, sums, stride, size, blocks, diagonal, gra
     of_row, of_column = pairs
     width = blocks.shape[1]
     rest = _ROWS * ((width + _ROWS - 1) // _ROWS) * stride
-    block = np.empty(size)
     for n in range(begin, end):
-        add_up(n, of_pairs, sums, size, block)
+        at = add_up(n, of_pairs, sums, size)
         own = of_row[n] == of_column[n]
         for s in range(width):
             for c in range(min(width, stride)):
-                blocks[n, s, c] = block[s * stride + c] if own else -block[s * stride + c]
+                blocks[n, s, c] = sums[at + s * stride + c] if own else -sums[at + s * stride + c]
         if width > stride:
             for s in range(width):
-                blocks[n, s, width - 1] = blocks[n, width - 1, min(s, stride - 1)] if own else -block[rest + s]
+                blocks[n, s, width - 1] = blocks[n, width - 1, min(s, stride - 1)] if own else -sums[at + rest + s]
         if own:
             i = of_row[n]
             for s in range(min(width, stride)):
-                gradient[i, s] = block[rest + s]
-                diagonal[i, s] = block[rest + stride + s]
+                gradient[i, s] = sums[at + rest + s]
+                diagonal[i, s] = sums[at + rest + stride + s]
             if width > stride:
-                more = rest + 2 * stride
-                gradient[i, width - 1], diagonal[i, width - 1] = block[more], block[more + 1]
-                blocks[n, width - 1, width - 1] = block[more + 2]
+                more = at + rest + 2 * stride
+                gradient[i, width - 1], diagonal[i, width - 1] = sums[more], sums[more + 1]
+                blocks[n, width - 1, width - 1] = sums[more + 2]

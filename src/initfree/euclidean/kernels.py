@@ -19,6 +19,7 @@ Observations are sorted by landmark as everywhere (see `engine.kernels`). A came
 import numpy as np
 
 from initfree.engine.kernels import damp, kernel, unwhitened, whitened, whitening
+from initfree.engine.simd import room
 
 PARAMETERS = 9
 """Numbers by which a camera can move: ω, τ, log f, k1, k2."""
@@ -94,7 +95,7 @@ def residual_vectors(begin, end, ptr, cam, cameras, xyz, image, r, depth):
 
 @kernel(inline="always")
 def linearise(a, k, j, cameras, xyz, image, root, i, J, B, r):
-    """Of observation a, camera k, landmark j: residual r[i] (2), dr/d(camera) J[i] (2x9) and dr/dX B[i] (2x3).
+    """Of observation a, camera k, landmark j: residual r[a] (2), dr/d(camera) J[i] (2x9) and dr/dX B[a] (2x3).
 
     All times `root`; zeros where not valid. Indices come with whole arrays: a view costs more than the arithmetic.
     """
@@ -106,7 +107,7 @@ def linearise(a, k, j, cameras, xyz, image, root, i, J, B, r):
     valid, r0, r1 = residual(x, y, z, f, k1, k2, m[a, 0], m[a, 1], unit[a, 0], unit[a, 1], cheirality)
     if not valid:
         x, y, z, root = 0.0, 0.0, 1.0, 0.0
-    r[i, 0], r[i, 1] = root * r0, root * r1
+    r[a, 0], r[a, 1] = root * r0, root * r1
     inverse = 1.0 / z
     u, v = x * inverse, y * inverse
     n = u * u + v * v
@@ -123,7 +124,7 @@ def linearise(a, k, j, cameras, xyz, image, root, i, J, B, r):
         J[i, row, 3], J[i, row, 4], J[i, row, 5] = j0, j1, j2
         J[i, row, 6], J[i, row, 7], J[i, row, 8] = scale * c * d, scale * c * n, scale * c * n * n
         for e in range(3):
-            B[i, row, e] = j0 * R[k, 0, e] + j1 * R[k, 1, e] + j2 * R[k, 2, e]
+            B[a, row, e] = j0 * R[k, 0, e] + j1 * R[k, 1, e] + j2 * R[k, 2, e]
 
 
 @kernel()
@@ -135,12 +136,12 @@ def jacobians(ptr, cam, cameras, xyz, image, weight, J, B, r):
 
 
 @kernel(inline="always")
-def accumulate(B, r, i, V, h):
-    """V += B[i]'B[i] (lower triangle), h += B[i]'r[i]."""
+def accumulate(B, r, a, V, h):
+    """V += B[a]'B[a] (lower triangle), h += B[a]'r[a]."""
     for row in range(3):
-        h[row] += B[i, 0, row] * r[i, 0] + B[i, 1, row] * r[i, 1]
+        h[row] += B[a, 0, row] * r[a, 0] + B[a, 1, row] * r[a, 1]
         for column in range(row + 1):
-            V[row, column] += B[i, 0, row] * B[i, 0, column] + B[i, 1, row] * B[i, 1, column]
+            V[row, column] += B[a, 0, row] * B[a, 0, column] + B[a, 1, row] * B[a, 1, column]
 
 
 @kernel(inline="always")
@@ -154,12 +155,12 @@ def landmark_out(j, V, h, damping, M, u, shift):
 
 
 @kernel(inline="always")
-def projected_out(a, i, B, r, m, u0, u1, u2, e, C):
-    """e_a = r - Q u and C_a = I - QQ' of an observation (`condense`); the rows of Q = B m' come back."""
-    p0, p1, p2 = whitened(m, B[i, 0, 0], B[i, 0, 1], B[i, 0, 2])
-    q0, q1, q2 = whitened(m, B[i, 1, 0], B[i, 1, 1], B[i, 1, 2])
-    e[a, 0] = r[i, 0] - (p0 * u0 + p1 * u1 + p2 * u2)
-    e[a, 1] = r[i, 1] - (q0 * u0 + q1 * u1 + q2 * u2)
+def projected_out(a, B, m, u0, u1, u2, e, C):
+    """e_a = r - Q u, in place of r, and C_a = I - QQ' of an observation (`condense`); the rows of Q = B m' come back."""
+    p0, p1, p2 = whitened(m, B[a, 0, 0], B[a, 0, 1], B[a, 0, 2])
+    q0, q1, q2 = whitened(m, B[a, 1, 0], B[a, 1, 1], B[a, 1, 2])
+    e[a, 0] -= p0 * u0 + p1 * u1 + p2 * u2
+    e[a, 1] -= q0 * u0 + q1 * u1 + q2 * u2
     C[a, 0] = 1.0 - (p0 * p0 + p1 * p1 + p2 * p2)
     C[a, 1] = -(p0 * q0 + p1 * q1 + p2 * q2)
     C[a, 2] = 1.0 - (q0 * q0 + q1 * q1 + q2 * q2)
@@ -172,38 +173,29 @@ def condense(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, 
 
     With V_j = sum_i B_i'B_i + shift_j I, shift_j = λ trace/3, M_j'M_j = V_j^-1, Q_i = B_i M_j', G_i the moving columns of
     J_i and h_j = sum_i B_i'r_i, block (i, k) is G_i'(δ_ik I - Q_i Q_k')G_k and the gradient G_i'e_i, e_i = r_i - Q_i u_j,
-    u_j = M_j h_j. Left are Y_i = Q_i'G_i, G_i and C_i = I - Q_i Q_i' (00 01 11).
+    u_j = M_j h_j. Left are Y_i = Q_i'G_i, G_i and C_i = I - Q_i Q_i' (00 01 11); before that Y has B and e has r.
     1/2 |u|² = 1/2 h' V_j^-1 h is what the landmark alone gains at fixed cameras.
     """
     skipping = False
     for s in range(len(slots)):
         skipping |= slots[s] != s
-    longest = 0
+    J, V, h = room((1, 2, PARAMETERS)), room((3, 3)), room((3,))
     for j in range(begin, end):
-        longest = max(longest, ptr[j + 1] - ptr[j])
-    J = np.empty((longest, 2, PARAMETERS))
-    B = np.empty((longest, 2, 3))
-    r = np.empty((longest, 2))
-    V = np.empty((3, 3))
-    h = np.empty(3)
-    for j in range(begin, end):
-        first = ptr[j]
         V[:, :] = 0.0
         h[:] = 0.0
-        for i in range(ptr[j + 1] - first):
-            a = first + i
-            linearise(a, cam[a], j, cameras, xyz, image, np.sqrt(weight[a]), i, J, B, r)
-            accumulate(B, r, i, V, h)
+        for a in range(ptr[j], ptr[j + 1]):
+            linearise(a, cam[a], j, cameras, xyz, image, np.sqrt(weight[a]), 0, J, Y, e)
+            accumulate(Y, e, a, V, h)
             if skipping:
                 for s in range(6, len(slots)):
-                    J[i, 0, s], J[i, 1, s] = J[i, 0, slots[s]], J[i, 1, slots[s]]
-        u0, u1, u2 = landmark_out(j, V, h, damping, M, u, shift)
-        for i in range(ptr[j + 1] - first):
-            a = first + i
-            p0, p1, p2, q0, q1, q2 = projected_out(a, i, B, r, M[j], u0, u1, u2, e, C)
+                    J[0, 0, s], J[0, 1, s] = J[0, 0, slots[s]], J[0, 1, slots[s]]
             for s in range(len(slots)):
-                g0, g1 = J[i, 0, s], J[i, 1, s]
-                G[a, 0, s], G[a, 1, s] = g0, g1
+                G[a, 0, s], G[a, 1, s] = J[0, 0, s], J[0, 1, s]
+        u0, u1, u2 = landmark_out(j, V, h, damping, M, u, shift)
+        for a in range(ptr[j], ptr[j + 1]):
+            p0, p1, p2, q0, q1, q2 = projected_out(a, Y, M[j], u0, u1, u2, e, C)
+            for s in range(len(slots)):
+                g0, g1 = G[a, 0, s], G[a, 1, s]
                 Y[a, 0, s], Y[a, 1, s], Y[a, 2, s] = p0 * g0 + q0 * g1, p1 * g0 + q1 * g1, p2 * g0 + q2 * g1
 
 

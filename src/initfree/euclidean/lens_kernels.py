@@ -9,50 +9,39 @@ Poses move as in `euclidean.kernels`, x <- exp([ω]×) x + τ, so that with x in
 import numpy as np
 
 from initfree.engine.kernels import kernel
+from initfree.engine.simd import room
 from initfree.euclidean.kernels import accumulate, landmark_out, projected_out
 
 
 @kernel(inline="always")
-def _pose(a, k, R, x, A, root, i, J, B):
-    """dr/d(ω, τ) J[i] (2x6) and dr/dX B[i] (2x3) of observation a in camera k, times `root`."""
+def _pose(a, k, R, x, A, root, J, B):
+    """dr/d(ω, τ) J[a] (2x6) and dr/dX B[a] (2x3) of observation a in camera k, times `root`."""
     x0, x1, x2 = x[a, 0], x[a, 1], x[a, 2]
     for row in range(2):
         j0, j1, j2 = root * A[a, row, 0], root * A[a, row, 1], root * A[a, row, 2]
-        J[i, row, 0], J[i, row, 1], J[i, row, 2] = x1 * j2 - x2 * j1, x2 * j0 - x0 * j2, x0 * j1 - x1 * j0
-        J[i, row, 3], J[i, row, 4], J[i, row, 5] = j0, j1, j2
+        J[a, row, 0], J[a, row, 1], J[a, row, 2] = x1 * j2 - x2 * j1, x2 * j0 - x0 * j2, x0 * j1 - x1 * j0
+        J[a, row, 3], J[a, row, 4], J[a, row, 5] = j0, j1, j2
         for e in range(3):
-            B[i, row, e] = j0 * R[k, 0, e] + j1 * R[k, 1, e] + j2 * R[k, 2, e]
+            B[a, row, e] = j0 * R[k, 0, e] + j1 * R[k, 1, e] + j2 * R[k, 2, e]
 
 
 @kernel()
 def condense(begin, end, ptr, cam, R, x, residual, A, T, weight, damping, G, Y, C, e, M, u, shift):
     """Landmarks out of the normal equations, as in `euclidean.kernels.condense`: a camera's numbers are its pose, then those
     of its lens."""
-    longest = 0
+    V, h = room((3, 3)), room((3,))
     for j in range(begin, end):
-        longest = max(longest, ptr[j + 1] - ptr[j])
-    J = np.empty((longest, 2, 6))
-    B = np.empty((longest, 2, 3))
-    r = np.empty((longest, 2))
-    V = np.empty((3, 3))
-    h = np.empty(3)
-    for j in range(begin, end):
-        first = ptr[j]
         V[:, :] = 0.0
         h[:] = 0.0
-        for i in range(ptr[j + 1] - first):
-            a = first + i
+        for a in range(ptr[j], ptr[j + 1]):
             root = np.sqrt(weight[a])
-            _pose(a, cam[a], R, x, A, root, i, J, B)
-            r[i, 0], r[i, 1] = root * residual[a, 0], root * residual[a, 1]
-            accumulate(B, r, i, V, h)
+            _pose(a, cam[a], R, x, A, root, G, Y)
+            e[a, 0], e[a, 1] = root * residual[a, 0], root * residual[a, 1]
+            accumulate(Y, e, a, V, h)
         u0, u1, u2 = landmark_out(j, V, h, damping, M, u, shift)
-        for i in range(ptr[j + 1] - first):
-            a = first + i
+        for a in range(ptr[j], ptr[j + 1]):
             root = np.sqrt(weight[a])
-            p0, p1, p2, q0, q1, q2 = projected_out(a, i, B, r, M[j], u0, u1, u2, e, C)
-            for s in range(6):
-                G[a, 0, s], G[a, 1, s] = J[i, 0, s], J[i, 1, s]
+            p0, p1, p2, q0, q1, q2 = projected_out(a, Y, M[j], u0, u1, u2, e, C)
             for s in range(T.shape[2]):
                 G[a, 0, 6 + s], G[a, 1, 6 + s] = root * T[a, 0, s], root * T[a, 1, s]
             for s in range(G.shape[2]):

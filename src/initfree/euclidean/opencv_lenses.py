@@ -12,6 +12,7 @@ import numpy as np
 
 from initfree.engine import threads
 from initfree.engine.kernels import kernel
+from initfree.engine.simd import room
 from initfree.euclidean.lenses import WORST, Lenses, Projection
 from initfree.tracks import Array, Index
 
@@ -58,7 +59,7 @@ def squared_residuals(begin, end, x, lens, theta, keypoints, worst, squared):
 @kernel()
 def linearised(begin, end, x, lens, theta, moving, keypoints, worst, residual, A, T):
     """r, dr/dx and dr/dθ; all zero where the projection is not valid, so that such an observation does not pull."""
-    by = np.empty((2, 13))
+    by = room((2, 13))
     for a in range(begin, end):
         g = lens[a]
         px, py, u, v, n, over, gain, du, dv, z = _projected(a, x, theta, g)

@@ -50,13 +50,14 @@ class CondensedSystem:
         size = blocks.row_of_sums(width)
         observed = rows_of(self._G, 2, width), rows_of(self._Y, 3, width), self._C, self._e
         left = self._G, self._Y, self._C.reshape(-1), self._e.reshape(-1)
-        bounds, tracks = shares.ranges[shares.shares], (t.ptr, t.cam, t.cameras)
+        bounds, tracks = shares.ranges[shares.shares], (t.ptr, t.cam)
+        own = np.empty((len(shares.shares) - 1, t.cameras), dtype=np.int64)
 
         def share(begin: int, end: int) -> None:
             # One after the other by the same thread: what the first leaves is in its cache.
             landmarks = bounds[begin], bounds[end]
             condense(*landmarks, t.ptr, t.cam, *model, *observed, self._M, self._u, self._shift)
-            blocks.couple(begin, end, shares.taken, shares.met, tracks, lanes, width, size, left, self._sums)
+            blocks.couple(begin, end, shares.taken, shares.met, tracks, lanes, width, size, left, own, self._sums)
 
         threads.run(share, shares.work)
         pairs, system = (self.pairs.row, self.pairs.column), (self.blocks, self.diagonal, self.gradient)

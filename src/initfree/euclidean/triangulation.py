@@ -6,11 +6,14 @@ import numpy as np
 
 from initfree.engine import threads
 from initfree.engine.kernels import damp, kernel, unwhitened, whitened, whitening
+from initfree.engine.simd import room
 from initfree.euclidean.kernels import WORST, in_camera, residual
 from initfree.tracks import Array, Index, Tracks
 
 MAX_PAIRS = 15
 """Pairs of rays tried for a landmark: all of them up to six observations."""
+_MOST = MAX_PAIRS + 4
+"""Starts: with these the current position, the point closest to all rays, two far points."""
 _REFINED = 3
 """Best starts that are refined."""
 _STEPS, _LAST_STEPS = np.int64(6), np.int64(20)
@@ -256,11 +259,8 @@ def _gauss_newton(start, stop, cam, cameras, image, weight, scale, steps, X, i):
 
 @kernel()
 def _triangulate(begin, end, ptr, cam, cameras, image, weight, scale, rays, centres, xyz, status):
-    V = np.empty((3, 3))
-    M = np.empty((3, 3))
-    h = np.empty(3)
-    starts = np.empty((MAX_PAIRS + 4, 3))
-    costs = np.empty(MAX_PAIRS + 4)
+    V, M, h = room((3, 3)), room((3, 3)), room((3,))
+    starts, costs = room((_MOST, 3)), room((_MOST,))
     closely = 0.5 * scale * scale * np.log1p((_CLOSE / scale) ** 2) if scale <= _NARROW else -1.0
     for j in range(begin, end):
         start, stop = ptr[j], ptr[j + 1]
@@ -270,7 +270,7 @@ def _triangulate(begin, end, ptr, cam, cameras, image, weight, scale, rays, cent
         if count < 2:
             status[j] = 2
             continue
-        starts[0] = xyz[j]
+        starts[0, 0], starts[0, 1], starts[0, 2] = xyz[j, 0], xyz[j, 1], xyz[j, 2]
         best = _ZERO
         lowest = np.inf
         behind = count
@@ -301,7 +301,7 @@ def _triangulate(begin, end, ptr, cam, cameras, image, weight, scale, rays, cent
         if lowest < np.inf:
             if not done:
                 _, behind, _ = _gauss_newton(start, stop, cam, cameras, image, weight, scale, _LAST_STEPS, starts, best)
-            xyz[j] = starts[best]
+            xyz[j, 0], xyz[j, 1], xyz[j, 2] = starts[best, 0], starts[best, 1], starts[best, 2]
         status[j] = 1 if behind > 0 else 0
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from initfree.engine import threads
 from initfree.engine.kernels import kernel
+from initfree.engine.simd import room
 from initfree.tracks import Array, Tracks
 
 _SHIFT = 1e-14
@@ -24,11 +25,8 @@ def triangulate_projective(tracks: Tracks, m: Array, P: Array) -> Array:
 
 @kernel()
 def _null_vectors(begin, end, ptr, cam, m, P, X):
-    V = np.empty((4, 4))
-    L = np.empty((4, 4))
-    row = np.empty(4)
-    x = np.empty(4)
-    best = np.empty(4)
+    V, L = room((4, 4)), room((4, 4))
+    row, x, best = room((4,)), room((4,)), room((4,))
     for j in range(begin, end):
         V[:, :] = 0.0
         for a in range(ptr[j], ptr[j + 1]):
@@ -51,15 +49,20 @@ def _null_vectors(begin, end, ptr, cam, m, P, X):
             length = _solve(L, x)
             if length > largest:
                 largest = length
-                best[:] = x
+                _copy(x, best)
         for _ in range(_ITERATIONS):
-            x[:] = best
+            _copy(best, x)
             _solve(L, x)
             along = x[0] * best[0] + x[1] * best[1] + x[2] * best[2] + x[3] * best[3]
-            best[:] = x
+            _copy(x, best)
             if 1.0 - along * along <= _SAME:
                 break
-        X[j] = best
+        _copy(best, X[j])
+
+
+@kernel(inline="always")
+def _copy(x, into):
+    into[0], into[1], into[2], into[3] = x[0], x[1], x[2], x[3]
 
 
 @kernel(inline="always")

@@ -134,7 +134,7 @@ def _taken_apart(edges: Index, inliers: Index, image: Index, images: int) -> Ind
     return label
 
 
-@kernel(strict=True)
+@kernel(strict=True, allocates=True)
 def _join(a, b, image, images):
     """Union-find with the members of a set in a ring, so that the images of two sets can be compared before they join."""
     root = np.arange(image.size)

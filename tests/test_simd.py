@@ -1,0 +1,40 @@
+"""Kernels make no arrays unless they say so; what they need for themselves is on the stack."""
+
+import numpy as np
+import pytest
+from numba.core.errors import NumbaError
+
+from initfree.engine.kernels import kernel
+from initfree.engine.simd import room
+
+ROWS = 2
+
+
+def running_sums(x, into):
+    last, table = room((1,)), room((ROWS, 3))
+    last[0] = 0.0
+    for k in range(x.size):
+        for r in range(ROWS):
+            for c in range(3):
+                table[r, c] = x[k] + 10 * r + c
+        last[0] += table[1, 2]
+        into[k] = last[0]
+    return table.shape, table.strides
+
+
+def makes_an_array(x):
+    return np.zeros(x.size).sum()
+
+
+def test_room_on_the_stack_is_an_array_that_stays_between_turns_of_a_loop():
+    x = np.array([1.0, 2.0, 3.0])
+    into = np.empty(3)
+    shape, strides = kernel()(running_sums)(x, into)
+    assert (shape, strides) == ((ROWS, 3), np.empty((ROWS, 3)).strides)
+    assert into.tolist() == np.cumsum(x + 12.0).tolist()
+
+
+def test_a_kernel_that_makes_an_array_has_to_say_so():
+    with pytest.raises(NumbaError, match="NRT"):
+        kernel()(makes_an_array)(np.ones(3))
+    assert kernel(allocates=True)(makes_an_array)(np.ones(3)) == 0.0

@@ -20,7 +20,7 @@ from scipy.linalg import get_lapack_funcs
 
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.threads import set_threads
-from initfree.engine.tiles import DenseFactorisation
+from initfree.engine.tiles import TiledFactorisation
 
 SLOTS = 6
 """numbers of a camera"""
@@ -61,13 +61,13 @@ def main(cameras: tuple[int, ...] = (16, 32, 42, 64, 98, 128, 200)) -> None:
         pairs, blocks, H = cameras_that_see_each_other(count)
         size, turned = len(H), np.asfortranarray(H)
         room = np.empty_like(turned)
-        tiles = DenseFactorisation(pairs, np.arange(size).reshape(count, SLOTS), size)
+        tiles = TiledFactorisation(pairs, np.arange(size).reshape(count, SLOTS), size)
 
         def lapack(turned: np.ndarray = turned, room: np.ndarray = room) -> None:
             room[:] = turned
             potrf(room, lower=1, overwrite_a=1, clean=0)
 
-        def ours(tiles: DenseFactorisation = tiles, blocks: np.ndarray = blocks) -> None:
+        def ours(tiles: TiledFactorisation = tiles, blocks: np.ndarray = blocks) -> None:
             assert tiles.factorise(blocks, 0.0)
 
         ours()

@@ -17,10 +17,11 @@ from initfree.engine import factorisation as choice
 from initfree.engine import shares, threads
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.dissection import Part, dissect
+from initfree.engine.envelope import envelope
 from initfree.engine.panels import cholesky
 from initfree.engine.sparse_cholesky import SparseFactorisation
 from initfree.engine.threads import alone, run, set_threads
-from initfree.engine.tiles import LANES, DenseFactorisation
+from initfree.engine.tiles import LANES, TiledFactorisation
 from initfree.errors import InputError
 from initfree.euclidean.adjustment import EuclideanAdjustment
 from initfree.euclidean.parameters import FreeIntrinsics
@@ -312,7 +313,7 @@ def test_sparse_factorisation_is_the_dense_one(name: str, intrinsics: str):
     shift = np.abs(H).sum(axis=1) + rng.uniform(1.0, 2.0, size)
     b = rng.normal(size=size)
     expected = np.linalg.solve(H + np.diag(shift), b)
-    for factor in (SparseFactorisation(pairs, column, size), DenseFactorisation(pairs, column, size)):
+    for factor in (SparseFactorisation(pairs, column, size), TiledFactorisation(pairs, column, size)):
         for _ in range(2):
             assert factor.factorise(blocks, shift)
             assert_allclose(factor.solve(b), expected, rtol=1e-9, atol=1e-12)
@@ -322,9 +323,30 @@ def test_sparse_factorisation_is_the_dense_one(name: str, intrinsics: str):
         assert not factor.factorise(blocks, -1.0)
 
 
-def one_block(size: int, lanes: tuple[int, ...] = LANES) -> DenseFactorisation:
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.usefixtures("any_threads")
+def test_rows_of_a_factor_begin_where_their_envelope_does_on_any_number_of_threads(name: str):
+    pairs, rng = CameraPairs.covisible(GRAPHS[name]), np.random.default_rng(2)
+    column = 6 * np.arange(pairs.cameras)[:, None] + np.arange(6)
+    column = np.column_stack([column, np.full(pairs.cameras, column.size)])  # a number that all share
+    found = pairs.envelope(column, int(column.max()) + 1)
+    assert np.array_equal(np.sort(found.position), np.arange(len(found.first)))
+    blocks = 1e-2 * rng.normal(size=(len(pairs), 7, 7))
+    factors = []
+    for count in (1, 3):
+        set_threads(count)
+        tiles = TiledFactorisation(pairs, column, len(found.first))
+        assert tiles.factorise(blocks, 50.0)
+        factors.append(tiles.factor)
+    assert_array_equal(factors[0], factors[1])
+    assert not factors[0][np.arange(len(found.first)) < found.first[:, None]].any()
+    as_they_are = envelope(np.arange(pairs.cameras), pairs.row, pairs.column, column, len(found.first))
+    assert found.flops <= as_they_are.flops
+
+
+def one_block(size: int, lanes: tuple[int, ...] = LANES) -> TiledFactorisation:
     """A matrix that is the one block of one camera."""
-    return DenseFactorisation(CameraPairs.only(1), np.arange(size)[None], size, lanes)
+    return TiledFactorisation(CameraPairs.only(1), np.arange(size)[None], size, lanes)
 
 
 @pytest.mark.parametrize("lanes", [4, 8])
@@ -392,16 +414,27 @@ def test_large_systems_that_are_sparse_are_factorised_so_and_steps_stay_the_same
     m, P = rng.uniform(-1.0, 1.0, size=(tracks.observations, 2)), rng.normal(size=(100, 3, 4))
     weight = np.ones(tracks.observations)
     steps = []
-    for least in (10**9, 0):
-        monkeypatch.setattr(choice, "_SPARSE", least)
+    for share in (0.0, np.inf):
+        monkeypatch.setattr(choice, "_WORTHWHILE", share)
         stage = VariableProjection(tracks, m, make("pose", 0.1), P, weight=weight)
         stage.linearise()
         trial = stage.attempt(1e-2)
         assert trial is not None
         steps.append(trial.P - P)
-    pairs = CameraPairs.covisible(tracks)
-    assert isinstance(choice.factorisation(pairs, np.arange(1200).reshape(-1, 12), 1200), SparseFactorisation)
     assert_allclose(steps[1], steps[0], rtol=1e-7, atol=1e-9)
+
+
+def arms_tracks(arms: int, length: int) -> Tracks:
+    """Cameras on roads that meet in one: every two neighbours on a road share a landmark."""
+    on_road = 1 + np.arange(arms * length).reshape(arms, length)
+    pairs = np.stack([np.column_stack([np.zeros(arms, dtype=np.int64), on_road[:, :-1]]), on_road], axis=-1).reshape(-1, 2)
+    return Tracks(pairs.reshape(-1), np.arange(0, pairs.size + 1, 2), 1 + arms * length)
+
+
+def test_tiles_are_taken_unless_a_dissection_has_half_as_much_to_do():
+    for tracks, expected in ((grid_tracks(10, 10), TiledFactorisation), (arms_tracks(25, 20), SparseFactorisation)):
+        pairs, column = CameraPairs.covisible(tracks), np.arange(12 * tracks.cameras).reshape(-1, 12)
+        assert isinstance(choice.factorisation(pairs, column, column.size), expected)
 
 
 # --- compiled now and kept from before -----------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from scipy.linalg import get_lapack_funcs
 
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.sparse_cholesky import SparseFactorisation
-from initfree.engine.tiles import add_blocks
+from initfree.engine.tiles import add_blocks, sides
 from initfree.euclidean import kernels
 from initfree.euclidean.parameters import POSES_ONLY, FreeIntrinsics, Parameters
 from initfree.euclidean.system import Cameras, MetricSystem, squared_residuals
@@ -129,8 +129,9 @@ class CameraSystem:
         """S with priors and what keeps it definite, but not along the gauge."""
         S = np.zeros((self.size, self.size))
         every, place = np.arange(len(self.pairs)), self.size * np.arange(self.size)
-        model = self.pairs.row, self.pairs.column, self.parameters.column, place
-        add_blocks(every, *model, 0, self.size, 1, self.blocks, S.reshape(-1))
+        column = self.parameters.column
+        model = self.pairs.row, self.pairs.column, sides(self.pairs, column), column, place
+        add_blocks(every, *model, 0, self.size, 1, self.blocks.reshape(-1), S.reshape(-1))
         S += np.tril(S, -1).T
         S.flat[:: self.size + 1] += self._stiffened(np.diagonal(S))
         return S

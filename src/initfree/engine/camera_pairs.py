@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array, tril
 
 from initfree.engine.dissection import Part, dissect
+from initfree.engine.envelope import Envelope, envelope, order_of
 from initfree.tracks import Index, Tracks
 
 NO_PAIRS: Index = np.empty((0, 2), dtype=np.int64)
@@ -68,12 +69,24 @@ class CameraPairs:
         return self.ptr[1:] - 1
 
     @cached_property
-    def dissection(self) -> Part:
-        """In which order to eliminate the cameras."""
+    def _graph(self) -> csr_array:
         off = self.row != self.column
         row, column = self.row[off], self.column[off]
         ends = np.concatenate([row, column]), np.concatenate([column, row])
-        return dissect(csr_array((np.ones(2 * len(row)), ends), shape=(self.cameras, self.cameras)))
+        return csr_array((np.ones(2 * len(row)), ends), shape=(self.cameras, self.cameras))
+
+    @cached_property
+    def dissection(self) -> Part:
+        """In which order to eliminate the cameras, part by part."""
+        return dissect(self._graph)
+
+    @cached_property
+    def _place(self) -> Index:
+        return order_of(self._graph)
+
+    def envelope(self, row: Index, rows: int) -> Envelope:
+        """In which order to eliminate them one after the other; slot s of camera k is in row[k, s] of the matrix."""
+        return envelope(self._place, self.row, self.column, row, rows)
 
     def work(self, width: int) -> Index:
         """Of a pass over blocks of `width` rows, for `threads.run`: cumulative, twelve numbers count as an observation."""

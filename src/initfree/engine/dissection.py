@@ -70,7 +70,7 @@ def _distances(graph: csr_array, start: int) -> Index:
 def _separate(graph: csr_array) -> tuple[Index, Index, Index]:
     """A separator of a connected graph and the two sides of it: few cameras for the smaller side that they cut off."""
     found = []
-    for level in _levels(graph):
+    for level in levels(graph):
         order = np.argsort(level, kind="stable")
         for share in _SHARES:
             beyond = np.ones(len(order), dtype=bool)
@@ -82,7 +82,7 @@ def _separate(graph: csr_array) -> tuple[Index, Index, Index]:
     return min(found, key=lambda candidate: candidate[0])[1]
 
 
-def _levels(graph: csr_array) -> list[Array]:
+def levels(graph: csr_array) -> list[Array]:
     """Numbers of the vertices of a connected graph along which it may be cut: from one end to the other and, of a graph that
     has corners, from side to side.
 

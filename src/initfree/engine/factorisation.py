@@ -6,13 +6,13 @@ import numpy as np
 
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.sparse_cholesky import SparseFactorisation
-from initfree.engine.tiles import DenseFactorisation
+from initfree.engine.tiles import TiledFactorisation
 from initfree.tracks import Array, Index
 
 _SPARSE = 500
 """Rows from which on a dissection pays for itself"""
-_WORTHWHILE = 0.3
-"""Share of the dense factorisation's multiply-adds below which many small matrices are faster than one"""
+_WORTHWHILE = 0.5
+"""Share of the tiles' multiply-adds below which many small matrices are faster"""
 
 
 class Factorisation(Protocol):
@@ -35,8 +35,9 @@ def multiply_adds(pairs: CameraPairs, width: int) -> float:
 
 def factorisation(pairs: CameraPairs, column: Index, size: int) -> Factorisation:
     """For slot s of camera k in row column[k, s] of `size`; cameras may share rows (intrinsics)."""
+    order = pairs.envelope(column, size)
     if size >= _SPARSE:
         sparse = SparseFactorisation(pairs, column, size)
-        if sparse.flops < _WORTHWHILE * size**3 / 3.0:
+        if sparse.flops < _WORTHWHILE * order.flops:
             return sparse
-    return DenseFactorisation(pairs, column, size)
+    return TiledFactorisation(pairs, column, size, order=order)

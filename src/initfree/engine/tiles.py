@@ -1,7 +1,8 @@
-"""A dense Cholesky factorisation in tiles, on all threads: for matrices of up to some thousand rows.
+"""A Cholesky factorisation in tiles, on all threads: of dense matrices, and of those that have zeros to begin rows with.
 
 The lower triangle lies in strips of as many rows as a vector has numbers (`engine.simd`). A strip is a list of columns, each
-a vector; as many of them as rows make a square tile. For three strips at a time, left to right, a tile is
+a vector; as many of them as rows make a square tile. Rows come in an order in which most begin late (`engine.envelope`), and
+strips, three by three, begin where the first of their rows does. For three strips at a time, left to right, a tile is
 
     L_ij = (A_ij - sum_k L_ik L_jk') L_jj'^-1,
 
@@ -18,6 +19,7 @@ from numba.core import config
 
 from initfree.engine import threads
 from initfree.engine.camera_pairs import CameraPairs
+from initfree.engine.envelope import Envelope
 from initfree.engine.kernels import kernel
 from initfree.engine.simd import (
     add_product,
@@ -44,45 +46,62 @@ _TAKEN, _INDEFINITE, _DONE = 0, 8, 16
 """in the numbers that threads tell each other: three strips taken, whether a pivot is not positive, and which are done"""
 
 
-class DenseFactorisation:
-    """A `factorisation.Factorisation` of the whole matrix."""
+class TiledFactorisation:
+    """A `factorisation.Factorisation` of the lower triangle, row by row from its first number on."""
 
-    def __init__(self, pairs: CameraPairs, column: Index, size: int, lanes: tuple[int, ...] = LANES) -> None:
+    def __init__(
+        self, pairs: CameraPairs, column: Index, size: int, lanes: tuple[int, ...] = LANES, order: Envelope | None = None
+    ) -> None:
+        """Rows in that of the cameras' pairs, if no other order is given."""
         width = len(lanes)
-        self._size, self._lanes = size, lanes
-        self._strips = -(-size // width)
-        self._threes = -(-self._strips // 3)
-        stride = self._strips * width * width
-        self._flat = aligned(self._strips * stride)
-        """the number in row p and column q <= p is at p // width * stride + p % width + width q"""
-        row = np.arange(self._strips * width)
-        self._place = row // width * stride + row % width
-        self._model = pairs.row, pairs.column, column, self._place
+        order = pairs.envelope(column, size) if order is None else order
+        column = order.position[column]
+        self._lanes, self._position = lanes, order.position
+        strips = -(-size // width)
+        self._threes = -(-strips // 3)
+        begin = np.minimum.reduceat(order.first, np.arange(0, size, 3 * width)) // width
+        """column of tiles that three strips begin with, (threes,)"""
+        last = np.minimum(3 * np.arange(self._threes) + 3, strips)
+        length = width * width * (last - begin)
+        bounds = np.concatenate([[0], np.cumsum(length * (last - 3 * np.arange(self._threes)))])
+        self._flat = aligned(bounds[-1])
+        strip = np.arange(strips)
+        start = (bounds[:-1] - width * width * begin)[strip // 3] + length[strip // 3] * (strip % 3)
+        """of column 0: the number in row p and column q is at start[p // width] + p % width + width q, if it is there"""
+        self._strips = start, begin, length
+        row = np.arange(strips * width)
+        self._place = start[row // width] + row % width
+        self._model = pairs.row, pairs.column, sides(pairs, column), column, self._place
         self._touching = _touching(pairs, column // (3 * width), self._threes)
+        self._work = order.flops // 2
         self._shift, self._reciprocal = np.ones(len(row)), np.empty(len(row))
         self._told = np.zeros(_DONE + self._threes, dtype=np.int64)
 
     def factorise(self, blocks: Array, shift: float | Array) -> bool:
         self._told[:] = 0
-        self._shift[: self._size] = shift  # rows that fill up the last strip have ones on the diagonal
+        self._shift[self._position] = shift  # rows that fill up the last strip have ones on the diagonal
         # Parts are there for threads to begin with: one may find nothing left to do, or all of it.
         parts = min(threads.free_threads(), self._threes)
-        work = np.arange(parts + 1) * (self._size**3 // 6 // _MULTIPLY_ADDS) // parts
-        matrix = *self._touching, *self._model, blocks, self._shift
+        work = (np.arange(parts + 1) * self._work / (parts * _MULTIPLY_ADDS)).astype(np.int64)
+        matrix = *self._touching, *self._model, blocks.reshape(-1), self._shift
         threads.run(_factorise, work, self._strips, self._lanes, matrix, self._flat, self._reciprocal, self._told)
         return not self._told[_INDEFINITE]
 
     def solve(self, b: Array) -> Array:
         x = np.zeros(len(self._reciprocal))
-        x[: self._size] = b
+        x[self._position] = b
         _substitute(self._strips, self._lanes, self._flat, self._reciprocal, x)
-        return x[: self._size]
+        return x[self._position]
 
     @property
     def factor(self) -> Array:
-        """L, (size, size)"""
-        p, q = np.tril_indices(self._size)
-        L = np.zeros((self._size, self._size))
+        """L, rows in the order of the envelope, (size, size)"""
+        size = len(self._position)
+        p, q = np.tril_indices(size)
+        width = len(self._lanes)
+        inside = q >= width * self._strips[1][p // (3 * width)]
+        p, q = p[inside], q[inside]
+        L = np.zeros((size, size))
         L[p, q] = self._flat[self._place[p] + len(self._lanes) * q]
         return L
 
@@ -96,29 +115,39 @@ def _touching(pairs: CameraPairs, three: Index, threes: int) -> tuple[Index, Ind
     return np.searchsorted(keys, np.arange(threes + 1) * len(pairs)), keys % len(pairs)
 
 
+def sides(pairs: CameraPairs, column: Index) -> Index:
+    """Of blocks whose columns are side by side: 1 where all of their rows come after these, in the lower triangle, -1 where
+    rows and columns are to be exchanged for that; 0 of others. (pairs,)"""
+    straight = (np.diff(column, axis=1) == 1).all(axis=1)
+    low, high = column.min(axis=1), column.max(axis=1)
+    after = straight[pairs.column] & (low[pairs.row] > high[pairs.column])
+    before = straight[pairs.row] & (low[pairs.column] > high[pairs.row])
+    return after.astype(np.int64) - before
+
+
 @kernel(strict=True)
-def add_blocks(numbers, row, pair_column, column, place, first, last, width, blocks, flat):
-    """Add blocks of camera pairs to rows first ... last of a lower triangle: slot s of camera k is in row column[k, s],
-    which cameras may share, and a row's number in column q at place[row] + width q."""
+def add_blocks(numbers, row, pair_column, side, column, place, first, last, width, blocks, flat):
+    """Add blocks of camera pairs, flat, to rows first ... last of a lower triangle: slot s of camera k is in row
+    column[k, s], which cameras may share, and a row's number in column q at place[row] + width q."""
     slots = column.shape[1]
     for index in range(numbers.size):
         n = numbers[index]
-        i, k = row[n], pair_column[n]
-        lowest, highest, other = column[i, 0], column[i, 0], column[k, 0]
+        i, k, by_row, by_column = row[n], pair_column[n], slots, np.int64(1)
+        if side[n] < 0:
+            i, k, by_row, by_column = k, i, by_column, by_row
         for s in range(slots):
-            p = column[i, s]
-            lowest, highest, other = min(lowest, p), max(highest, p), max(other, column[k, s])
-        inside = lowest > other and lowest >= first and highest < last
-        for c in range(slots):
-            q = column[k, c]
-            for s in range(slots if inside else 0):
-                flat[place[column[i, s]] + width * q] += blocks[n, s, c]
-            for s in range(0 if inside else slots):
-                p = column[i, s]
-                high, low = max(p, q), min(p, q)
-                if first <= high < last and (i != k or p >= q):
-                    twice = i != k and p == q
-                    flat[place[high] + width * low] += 2.0 * blocks[n, s, c] if twice else blocks[n, s, c]
+            p, block = column[i, s], n * slots * slots + s * by_row
+            if side[n] == 0:
+                for c in range(slots):
+                    q = column[k, c]
+                    high, low = max(p, q), min(p, q)
+                    if first <= high < last and (i != k or p >= q):
+                        twice = 2.0 if i != k and p == q else 1.0
+                        flat[place[high] + width * low] += twice * blocks[block + c]
+            elif first <= p < last:
+                at = place[p] + width * column[k, 0]
+                for c in range(slots):  # unsigned: none of them counts from the end
+                    flat[np.uint64(at + width * c)] += blocks[np.uint64(block + c * by_column)]
 
 
 @kernel(inline="always")
@@ -152,35 +181,39 @@ def _factorise_tile(flat, corner, reciprocal, lanes, told):
 @kernel()
 def _factorise(_begin, _end, strips, lanes, matrix, flat, reciprocal, told):
     """Three strips after the other, as long as nobody else has taken them: filled from the matrix, then factorised."""
-    ptr, touching, row, pair_column, column, place, blocks, shift = matrix
+    ptr, touching, row, pair_column, side, column, place, blocks, shift = matrix
+    start, begin, length = strips
     width = len(lanes)
     square = width * width
-    stride = strips * square
     while True:
         three = next_of(told, _TAKEN)
-        first, last = 3 * three, min(3 * three + 3, strips)
-        if first >= strips:
+        first, last = 3 * three, min(3 * three + 3, start.size)
+        if first >= start.size:
             return
+        step, before = length[three], begin[three] * square
         for i in range(first, last):
-            flat[i * stride : i * stride + (i + 1) * square] = 0.0
+            flat[start[i] + before : start[i] + (i + 1) * square] = 0.0
         numbers = touching[ptr[three] : ptr[three + 1]]
-        add_blocks(numbers, row, pair_column, column, place, width * first, width * last, width, blocks, flat)
+        rows = width * first, width * last
+        add_blocks(numbers, row, pair_column, side, column, place, *rows, width, blocks, flat)
         for p in range(width * first, width * last):
             flat[place[p] + width * p] += shift[p]
-        for j in range(first):
+        for j in range(begin[three], first):
             wait_until(told, _DONE + j // 3, 1)
-            corner, rows = j * stride + j * square, first * stride
+            corner, rows, since = start[j] + j * square, start[first], max(begin[three], begin[j // 3])
+            by, count = start[j] + since * square, width * (j - since)
             if last - first == 3:
-                subtract_products(flat, rows + j * square, rows, stride, j * stride, width * j, _THREE, lanes)
+                subtract_products(flat, rows + j * square, rows + since * square, step, by, count, _THREE, lanes)
             for i in range(first, last):
-                rows = i * stride
+                rows = start[i]
                 if last - first < 3:
-                    subtract_products(flat, rows + j * square, rows, stride, j * stride, width * j, _ONE, lanes)
+                    subtract_products(flat, rows + j * square, rows + since * square, step, by, count, _ONE, lanes)
                 _divide(flat, rows + j * square, corner, reciprocal[width * j :], lanes)
         for j in range(first, last):
             for i in range(j, last):
-                corner, rows = j * stride + j * square, i * stride
-                subtract_products(flat, rows + j * square, rows, stride, j * stride, width * j, _ONE, lanes)
+                corner, rows, by = start[j] + j * square, start[i], start[j] + before
+                count = width * (j - begin[three])
+                subtract_products(flat, rows + j * square, rows + before, step, by, count, _ONE, lanes)
                 if i == j:
                     _factorise_tile(flat, corner, reciprocal[width * j :], lanes, told)
                 else:
@@ -191,12 +224,12 @@ def _factorise(_begin, _end, strips, lanes, matrix, flat, reciprocal, told):
 @kernel()
 def _substitute(strips, lanes, flat, reciprocal, x):
     """L L'x = b, x in place of b."""
+    start, begin, _ = strips
     width = len(lanes)
-    stride = strips * width * width
-    for strip in range(strips):
-        at, own = strip * stride, strip * width
+    for strip in range(start.size):
+        at, own = start[strip], strip * width
         v, w = load(x, own, lanes), zeros(lanes)
-        for k in range(0, own, 2):  # strips have an even number of rows
+        for k in range(width * begin[strip // 3], own, 2):  # strips have an even number of rows
             v = add_product(v, load(flat, at + width * k, lanes), -number(x, k))
             w = add_product(w, load(flat, at + width * k + width, lanes), -number(x, k + 1))
         store(x, own, add_product(v, w, 1.0))
@@ -204,12 +237,12 @@ def _substitute(strips, lanes, flat, reciprocal, x):
             x[own + c] *= reciprocal[own + c]
             for d in range(c + 1, width):
                 x[own + d] -= flat[at + width * (own + c) + d] * x[own + c]
-    for strip in range(strips - 1, -1, -1):
-        at, own = strip * stride, strip * width
+    for strip in range(start.size - 1, -1, -1):
+        at, own = start[strip], strip * width
         for c in range(width - 1, -1, -1):
             for d in range(c + 1, width):
                 x[own + c] -= flat[at + width * (own + c) + d] * x[own + d]
             x[own + c] *= reciprocal[own + c]
         v = load(x, own, lanes)
-        for k in range(own):
+        for k in range(width * begin[strip // 3], own):
             x[k] -= total(add_products(zeros(lanes), v, load(flat, at + width * k, lanes)))

@@ -14,18 +14,21 @@ from initfree.engine.simd import (
     LANES_4,
     LANES_6,
     LANES_8,
+    add_many_to,
+    add_outer,
     add_product,
     add_products,
     add_to,
     arranged,
     load,
+    many,
     number,
     total,
     zeros,
 )
 
-_DISTINCT = 10
-"""Entries of the symmetric 4x4 matrix X X'."""
+_TEN, _THREE = (0,) * 10, (0,) * 3
+"""entries of the symmetric 4x4 matrix X X', and of e"""
 ROW = 96
 """Numbers of a row of sums"""
 _REST = 80
@@ -53,45 +56,14 @@ def couple(begin, end, taken, met, landmark, weight, X, left, sums):
 @kernel(inline="always")
 def _add_own(first, last, later, landmark, X, XX, D, e, sums, at):
     """sums[at:] += D_a ⊗ X X', and e_a ⊗ X, over a list."""
-    s0, s1, s2, s3, s4 = zeros(LANES_8), zeros(LANES_8), zeros(LANES_8), zeros(LANES_8), zeros(LANES_8)
-    s5, s6, s7, s8, s9 = zeros(LANES_8), zeros(LANES_8), zeros(LANES_8), zeros(LANES_8), zeros(LANES_8)
-    g0, g1, g2 = zeros(LANES_4), zeros(LANES_4), zeros(LANES_4)
+    s, g = many(_TEN, LANES_8), many(_THREE, LANES_4)
     for index in range(first, last):
         a = number(later, index)
         j = number(landmark, a)
-        d, x, position = _six(load(D, 6 * a, LANES_6)), _DISTINCT * j, load(X, 4 * j, LANES_4)
-        s0 = add_product(s0, d, number(XX, x))
-        s1 = add_product(s1, d, number(XX, x + 1))
-        s2 = add_product(s2, d, number(XX, x + 2))
-        s3 = add_product(s3, d, number(XX, x + 3))
-        s4 = add_product(s4, d, number(XX, x + 4))
-        s5 = add_product(s5, d, number(XX, x + 5))
-        s6 = add_product(s6, d, number(XX, x + 6))
-        s7 = add_product(s7, d, number(XX, x + 7))
-        s8 = add_product(s8, d, number(XX, x + 8))
-        s9 = add_product(s9, d, number(XX, x + 9))
-        g0 = add_product(g0, position, number(e, 3 * a))
-        g1 = add_product(g1, position, number(e, 3 * a + 1))
-        g2 = add_product(g2, position, number(e, 3 * a + 2))
-    _add_tens(s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, sums, at)
-    add_to(sums, at + _REST, g0)
-    add_to(sums, at + _REST + 4, g1)
-    add_to(sums, at + _REST + 8, g2)
-
-
-@kernel(inline="always")
-def _add_tens(s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, sums, at):
-    """Factors times each of the ten of X X'."""
-    add_to(sums, at, s0)
-    add_to(sums, at + 8, s1)
-    add_to(sums, at + 16, s2)
-    add_to(sums, at + 24, s3)
-    add_to(sums, at + 32, s4)
-    add_to(sums, at + 40, s5)
-    add_to(sums, at + 48, s6)
-    add_to(sums, at + 56, s7)
-    add_to(sums, at + 64, s8)
-    add_to(sums, at + 72, s9)
+        s = add_outer(s, _six(load(D, 6 * a, LANES_6)), XX, 10 * j)
+        g = add_outer(g, load(X, 4 * j, LANES_4), e, 3 * a)
+    add_many_to(sums, at, s)
+    add_many_to(sums, at + _REST, g)
 
 
 @kernel(inline="always")
@@ -99,12 +71,10 @@ def _add_pair(first, last, later, earlier, landmark, Z, A, weight, XX, sums, at)
     """sums[at:] += (Z_a Z_b') ⊗ X X' over a list; weighted ((A_a + w_b Z_a) Z_b') ⊗ X X'."""
     weighted = A.size > 0
     left = A if weighted else Z
-    s0, s1, s2, s3, s4 = zeros(LANES_8), zeros(LANES_8), zeros(LANES_8), zeros(LANES_8), zeros(LANES_8)
-    s5, s6, s7, s8, s9 = zeros(LANES_8), zeros(LANES_8), zeros(LANES_8), zeros(LANES_8), zeros(LANES_8)
-    s, rest = zeros(LANES_8), zeros(LANES_2)
+    s, ninths, rest = many(_TEN, LANES_8), zeros(LANES_8), zeros(LANES_2)
     for index in range(first, last):
         a, b = number(later, index), number(earlier, index)
-        x = _DISTINCT * number(landmark, a)
+        x = 10 * number(landmark, a)
         a0, a1, a2 = load(left, 9 * a, LANES_4), load(left, 9 * a + 3, LANES_4), load(left, 9 * a + 6, LANES_4)
         b0, b1, b2 = load(Z, 9 * b, LANES_4), load(Z, 9 * b + 3, LANES_4), load(Z, 9 * b + 6, LANES_4)
         if weighted:
@@ -115,22 +85,13 @@ def _add_pair(first, last, later, earlier, landmark, Z, A, weight, XX, sums, at)
         f = add_products(zeros(LANES_8), _rows(a0), _columns(b0))
         f = add_products(f, _rows(a1), _columns(b1))
         f = add_products(f, _rows(a2), _columns(b2))
-        s0 = add_product(s0, f, number(XX, x))
-        s1 = add_product(s1, f, number(XX, x + 1))
-        s2 = add_product(s2, f, number(XX, x + 2))
-        s3 = add_product(s3, f, number(XX, x + 3))
-        s4 = add_product(s4, f, number(XX, x + 4))
-        s5 = add_product(s5, f, number(XX, x + 5))
-        s6 = add_product(s6, f, number(XX, x + 6))
-        s7 = add_product(s7, f, number(XX, x + 7))
-        s8 = add_product(s8, f, number(XX, x + 8))
-        s9 = add_product(s9, f, number(XX, x + 9))
+        s = add_outer(s, f, XX, x)
         diagonal = add_products(add_products(add_products(zeros(LANES_4), a0, b0), a1, b1), a2, b2)
         ninth = total(_ninth(diagonal))
-        s = add_product(s, load(XX, x, LANES_8), ninth)
+        ninths = add_product(ninths, load(XX, x, LANES_8), ninth)
         rest = add_product(rest, load(XX, x + 8, LANES_2), ninth)
-    _add_tens(s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, sums, at)
-    add_to(sums, at + _REST, s)
+    add_many_to(sums, at, s)
+    add_to(sums, at + _REST, ninths)
     add_to(sums, at + _REST + 8, rest)
 
 

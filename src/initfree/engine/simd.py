@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
+from llvmlite.binding import get_host_cpu_features
+from numba.core import cgutils, config, types
 from numba.extending import intrinsic, models, register_model
 
 from initfree.tracks import Array
@@ -34,6 +35,10 @@ LANES_2, LANES_3, LANES_4, LANES_6, LANES_8 = (0,) * 2, (0,) * 3, (0,) * 4, (0,)
 
 _LONGEST = 32
 """lanes of a vector"""
+_OTHER = any(vars(config).get(name) for name in ("CPU_NAME", "CPU_FEATURES"))
+"""whether Numba is told to compile for another machine than this"""
+WIDE = bool(get_host_cpu_features().get("avx512f")) and not _OTHER
+"""whether this machine has 32 registers of eight numbers; others are taken to have 16 of four"""
 
 
 def vectors(count: int, size: int) -> Array:
@@ -195,6 +200,45 @@ def _add_to(_typing, array: Any, offset: Any, vector: Any) -> Any:
 
 
 @intrinsic
+def _many(_typing, rows: Any, lanes: Any) -> Any:
+    def generate(context, builder, signature, _arguments):
+        zero = ir.Constant(ir.VectorType(ir.DoubleType(), signature.return_type.dtype.lanes), None)
+        return context.make_tuple(builder, signature.return_type, [zero] * len(signature.return_type))
+
+    return types.UniTuple(Vector(len(lanes)), len(rows))(rows, lanes), generate
+
+
+@intrinsic
+def _add_outer(_typing, totals: Any, vector: Any, array: Any, offset: Any) -> Any:
+    def generate(context, builder, signature, arguments):
+        before, vector, array, offset = arguments
+        data, after = context.make_array(signature.args[2])(context, builder, array).data, []
+        for r in range(len(totals)):
+            place = builder.gep(data, [builder.add(offset, ir.Constant(offset.type, r))])
+            product = builder.fmul(vector, _spread(builder, builder.load(place), vector.type.count), flags=("contract",))
+            after.append(builder.fadd(builder.extract_value(before, r), product, flags=("contract",)))
+        return context.make_tuple(builder, signature.return_type, after)
+
+    return totals(totals, vector, array, types.intp), generate
+
+
+@intrinsic
+def _add_many_to(_typing, array: Any, offset: Any, totals: Any) -> Any:
+    def generate(context, builder, signature, arguments):
+        array, offset, totals = arguments
+        kind, lanes = signature.args[2], signature.args[2].dtype.lanes
+        for r in range(len(kind)):
+            at = builder.add(offset, ir.Constant(offset.type, r * lanes))
+            place = _address(context, builder, signature.args[0], array, at, lanes)
+            before = builder.load(place)
+            before.align = 8
+            builder.store(builder.fadd(before, builder.extract_value(totals, r)), place).align = 8
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, totals), generate
+
+
+@intrinsic
 def _store(_typing, array: Any, offset: Any, vector: Any) -> Any:
     def generate(context, builder, signature, arguments):
         place = _address(context, builder, signature.args[0], arguments[0], arguments[1], signature.args[2].lanes)
@@ -269,6 +313,12 @@ add_squares: Any = _add_squares
 """add_squares(total, one, other): total + one² + other², number by number"""
 add_to: Any = _add_to
 """add_to(array, offset, vector): array[offset:] += vector"""
+many: Any = _many
+"""many(rows, lanes): as many vectors of zeros as rows has numbers"""
+add_outer: Any = _add_outer
+"""add_outer(many, vector, array, offset): to each of many the vector times a number, those from array[offset] on"""
+add_many_to: Any = _add_many_to
+"""add_many_to(array, offset, many): array[offset:] += one vector after the other"""
 add_products: Any = _add_products
 """add_products(total, one, other): total + one * other, number by number"""
 difference: Any = _difference

@@ -14,14 +14,13 @@ so all but the first begin at once. Whoever is there takes the next; the sums of
 """
 
 import numpy as np
-from llvmlite.binding import get_host_cpu_features
-from numba.core import config
 
 from initfree.engine import threads
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.envelope import Envelope
 from initfree.engine.kernels import kernel
 from initfree.engine.simd import (
+    WIDE,
     add_product,
     add_products,
     aligned,
@@ -35,10 +34,8 @@ from initfree.engine.simd import (
 from initfree.engine.waiting import next_of, tell, wait_until
 from initfree.tracks import Array, Index
 
-_OTHER = any(vars(config).get(name) for name in ("CPU_NAME", "CPU_FEATURES"))
-"""whether Numba is told to compile for another machine than this"""
-LANES = (0,) * (8 if get_host_cpu_features().get("avx512f") and not _OTHER else 4)
-"""numbers of a vector: three tiles' columns fit into the registers, of which there are 32 of eight numbers, or 16 of four"""
+LANES = (0,) * (8 if WIDE else 4)
+"""numbers of a vector: three tiles' columns fit into the registers"""
 _THREE, _ONE = (0,) * 3, (0,)
 _MULTIPLY_ADDS = 250
 """that count as a pass over one observation: matrices below 250 rows wake no thread"""

@@ -47,21 +47,22 @@ class CondensedSystem:
     def _assemble(self, condense: Callable[..., None], *model: object) -> None:
         """Blocks, diagonal and gradient from what `condense` leaves of the model."""
         t, shares, width, lanes = self._tracks, self._shares, self._width, blocks.lanes_for(self._width)
-        size = blocks.row_of_sums(width)
+        rows, size = blocks.rows_for(width), blocks.row_of_sums(width)
         observed = rows_of(self._G, 2, width), rows_of(self._Y, 3, width), self._C, self._e
         left = self._G, self._Y, self._C.reshape(-1), self._e.reshape(-1)
-        bounds, tracks = shares.ranges[shares.shares], (t.ptr, t.cam)
-        own = np.empty((len(shares.shares) - 1, t.cameras), dtype=np.int64)
+        bounds = shares.ranges[shares.shares]
 
         def share(begin: int, end: int) -> None:
             # One after the other by the same thread: what the first leaves is in its cache.
             landmarks = bounds[begin], bounds[end]
             condense(*landmarks, t.ptr, t.cam, *model, *observed, self._M, self._u, self._shift)
-            blocks.couple(begin, end, shares.taken, shares.met, tracks, lanes, width, size, left, own, self._sums)
+            blocks.couple(begin, end, shares.taken, shares.met, rows, lanes, width, size, left, self._sums)
 
         threads.run(share, shares.work)
         pairs, system = (self.pairs.row, self.pairs.column), (self.blocks, self.diagonal, self.gradient)
-        threads.run(blocks.write, self.pairs.work(width), pairs, shares.of_pairs, self._sums, len(lanes), size, *system)
+        rest = len(rows) * -(-width // len(rows)) * len(lanes)
+        written = pairs, shares.of_pairs, self._sums, rest, len(lanes), size, *system
+        threads.run(blocks.write, self.pairs.work(width), *written)
 
     def back_substitute(self, step: Array, xyz: Array) -> tuple[Array, float]:
         """Landmarks after the joint step (cameras, width), and their share of the decrease that the quadratic predicts."""

@@ -19,7 +19,7 @@ Observations are sorted by landmark as everywhere (see `engine.kernels`). A came
 import numpy as np
 
 from initfree.engine.kernels import damp, kernel, unwhitened, whitened, whitening
-from initfree.engine.simd import room
+from initfree.engine.simd import add_product, load, room, store, zeros
 
 PARAMETERS = 9
 """Numbers by which a camera can move: ω, τ, log f, k1, k2."""
@@ -168,17 +168,18 @@ def projected_out(a, B, m, u0, u1, u2, e, C):
 
 
 @kernel()
-def condense(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, G, Y, C, e, M, u, shift):
+def condense(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, flat, G, Y, C, e, M, u, shift):
     """Landmarks out of the normal equations: all that the reduced system needs of each observation and landmark.
 
     With V_j = sum_i B_i'B_i + shift_j I, shift_j = λ trace/3, M_j'M_j = V_j^-1, Q_i = B_i M_j', G_i the moving columns of
     J_i and h_j = sum_i B_i'r_i, block (i, k) is G_i'(δ_ik I - Q_i Q_k')G_k and the gradient G_i'e_i, e_i = r_i - Q_i u_j,
-    u_j = M_j h_j. Left are Y_i = Q_i'G_i, G_i and C_i = I - Q_i Q_i' (00 01 11); before that Y has B and e has r.
+    u_j = M_j h_j. Left are Y_i = Q_i'G_i, G_i and C_i = I - Q_i Q_i' (00 01 11); before that Y has B and e has r. `flat` is (G, Y), flat, for vectors.
     1/2 |u|² = 1/2 h' V_j^-1 h is what the landmark alone gains at fixed cameras.
     """
     skipping = False
     for s in range(len(slots)):
         skipping |= slots[s] != s
+    rows, products = flat
     J, V, h = room((1, 2, PARAMETERS)), room((3, 3)), room((3,))
     for j in range(begin, end):
         V[:, :] = 0.0
@@ -194,9 +195,11 @@ def condense(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, 
         u0, u1, u2 = landmark_out(j, V, h, damping, M, u, shift)
         for a in range(ptr[j], ptr[j + 1]):
             p0, p1, p2, q0, q1, q2 = projected_out(a, Y, M[j], u0, u1, u2, e, C)
-            for s in range(len(slots)):
-                g0, g1 = G[a, 0, s], G[a, 1, s]
-                Y[a, 0, s], Y[a, 1, s], Y[a, 2, s] = p0 * g0 + q0 * g1, p1 * g0 + q1 * g1, p2 * g0 + q2 * g1
+            g, y = 2 * len(slots) * a, 3 * len(slots) * a
+            top, bottom = load(rows, g, slots), load(rows, g + len(slots), slots)
+            store(products, y, add_product(add_product(zeros(slots), top, p0), bottom, q0))
+            store(products, y + len(slots), add_product(add_product(zeros(slots), top, p1), bottom, q1))
+            store(products, y + 2 * len(slots), add_product(add_product(zeros(slots), top, p2), bottom, q2))
 
 
 @kernel()

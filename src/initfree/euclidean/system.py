@@ -83,7 +83,7 @@ class MetricSystem(CondensedSystem):
 
     def assemble(self, cameras: Cameras, xyz: Array, image: Image, weight: Array, damping: float = 0.0) -> None:
         """With weighted residuals and damped landmarks."""
-        self._assemble(kernels.condense, self._slots, cameras, xyz, image, weight, damping)
+        self._assemble(kernels.condense, self._slots, cameras, xyz, image, weight, damping, (self._G, self._Y))
 
 
 class LensSystem(CondensedSystem):

@@ -173,7 +173,8 @@ def condense(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, 
 
     With V_j = sum_i B_i'B_i + shift_j I, shift_j = λ trace/3, M_j'M_j = V_j^-1, Q_i = B_i M_j', G_i the moving columns of
     J_i and h_j = sum_i B_i'r_i, block (i, k) is G_i'(δ_ik I - Q_i Q_k')G_k and the gradient G_i'e_i, e_i = r_i - Q_i u_j,
-    u_j = M_j h_j. Left are Y_i = Q_i'G_i, G_i and C_i = I - Q_i Q_i' (00 01 11); before that Y has B and e has r. `flat` is (G, Y), flat, for vectors.
+    u_j = M_j h_j. Left are Y_i = Q_i'G_i, G_i and C_i = I - Q_i Q_i' (00 01 11); before that Y has B and e has r. `flat` is
+    (G, Y), flat, for vectors.
     1/2 |u|² = 1/2 h' V_j^-1 h is what the landmark alone gains at fixed cameras.
     """
     skipping = False

@@ -38,19 +38,16 @@ _six = arranged(0, 1, 2, 3, 4, 5, 5, 5)
 
 
 @kernel()
-def couple(begin, end, taken, met, landmark, weight, X, left, sums):
-    """Rows of shares begin ... end (`engine.shares`). left is (Z, A, D, e, XX), all of it flat, A empty without weights."""
-    _, shares, share_rows = taken
-    lists, row, list_ptr, later, earlier = met
+def couple(begin, end, met, landmark, weight, X, left, sums):
+    """Lists begin ... end (`engine.shares`). left is (Z, A, D, e, XX), all of it flat, A empty without weights."""
+    row, list_ptr, later, earlier = met
     Z, A, D, e, XX = left
-    for share in range(begin, end):
-        sums[ROW * share_rows[share] : ROW * share_rows[share + 1]] = 0.0
-        for n in range(lists[shares[share]], lists[shares[share + 1]]):
-            first, last, at = list_ptr[n], list_ptr[n + 1], ROW * number(row, n)
-            if number(later, first) == number(earlier, first):
-                _add_own(first, last, later, landmark, X, XX, D, e, sums, at)
-            else:
-                _add_pair(first, last, later, earlier, landmark, Z, A, weight, XX, sums, at)
+    for n in range(begin, end):
+        first, last, at = list_ptr[n], list_ptr[n + 1], ROW * number(row, n)
+        if number(later, first) == number(earlier, first):
+            _add_own(first, last, later, landmark, X, XX, D, e, sums, at)
+        else:
+            _add_pair(first, last, later, earlier, landmark, Z, A, weight, XX, sums, at)
 
 
 @kernel(inline="always")

@@ -77,26 +77,29 @@ class Condensed:
             self.shift,
             self.K,
         )
-        bounds = shares.ranges[shares.shares]
 
         def share(begin: int, end: int) -> None:
-            # One after the other by the same thread: what the first leaves is in its cache.
-            condense(bounds[begin], bounds[end], *model)
-            self._sum(begin, end, left)
+            for landmarks, lists in shares.passed(begin, end, self.sums, ROW):
+                condense(*landmarks, *model)
+                self._sum(*lists, left)
 
         threads.run(share, shares.work)
 
     def uncoupled(self) -> None:
         """Sum the blocks of cameras with themselves, if these alone are, as they were before the landmarks' elimination."""
-        D = self.S * self.weight[:, None] if self.weight.size else self.S
-        threads.run(self._sum, self.shares.work, self._left(D))
+        left = self._left(self.S * self.weight[:, None] if self.weight.size else self.S)
+
+        def share(begin: int, end: int) -> None:
+            for _, lists in self.shares.passed(begin, end, self.sums, ROW):
+                self._sum(*lists, left)
+
+        threads.run(share, self.shares.work)
 
     def _left(self, D: Array) -> tuple[Array, Array, Array, Array, Array]:
         return self.Z, self.A if self.weight.size else UNWEIGHTED, D.reshape(-1), self.e.reshape(-1), self.XX
 
     def _sum(self, begin: int, end: int, left: tuple[Array, ...]) -> None:
-        shares, landmark = self.shares, self._tracks.landmark
-        couple(begin, end, shares.taken, shares.met, landmark, self.weight, self.X.reshape(-1), left, self.sums)
+        couple(begin, end, self.shares.met, self._tracks.landmark, self.weight, self.X.reshape(-1), left, self.sums)
 
     def write_own(self, blocks: Array, gradient: Array) -> None:
         """Blocks of cameras with themselves, if these alone are summed, (cameras, 12, 12), and the gradient."""

@@ -7,7 +7,9 @@ make shares, each with sums of its own for the blocks that it has, which are add
 write nothing in common, and results do not depend on their number.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.kernels import kernel
-from initfree.tracks import Index, Tracks
+from initfree.tracks import Array, Index, Tracks
 
 _IN_CACHE = 4000
 """Observations whose numbers stay in a core's cache"""
@@ -72,14 +74,20 @@ class Shares:
         return self.pair_ptr, self.pair_rows
 
     @property
-    def taken(self) -> tuple[Index, Index, Index]:
-        """As kernels take landmarks: ranges, shares, and the shares' rows."""
-        return self.ranges, self.shares, self.share_rows
+    def met(self) -> tuple[Numbers, Index, Numbers, Numbers]:
+        """As kernels take what meets: the row of each list, and its observations."""
+        return self.row, self.ptr, self.later, self.earlier
 
-    @property
-    def met(self) -> tuple[Index, Numbers, Index, Numbers, Numbers]:
-        """As kernels take what meets: lists of each range, with their rows and observations."""
-        return self.lists, self.row, self.ptr, self.later, self.earlier
+    def passed(self, begin: int, end: int, sums: Array, size: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+        """Landmarks and lists of every range of shares begin ... end, whose rows of `size` numbers begin with zeros.
+
+        One range after the other by the same thread: what a first kernel leaves of its observations is in the core's cache
+        when a second one sums it up.
+        """
+        for s in range(begin, end):
+            sums[size * self.share_rows[s] : size * self.share_rows[s + 1]] = 0.0
+            span = slice(self.shares[s], self.shares[s + 1] + 1)
+            yield from zip(pairwise(self.ranges[span].tolist()), pairwise(self.lists[span].tolist()), strict=True)
 
 
 _made: tuple[WeakKeyDictionary[Tracks, Shares], ...] = WeakKeyDictionary(), WeakKeyDictionary()

@@ -41,30 +41,27 @@ def row_of_sums(width: int) -> int:
 
 
 @kernel()
-def couple(begin, end, taken, met, rows, lanes, width, size, left, sums):
-    """Rows of shares begin ... end (`engine.shares`): -sum Y_a'Y_b of two cameras, what `_add_own` adds of each with itself.
+def couple(begin, end, met, rows, lanes, width, size, left, sums):
+    """Lists begin ... end (`engine.shares`): -sum Y_a'Y_b of two cameras, what `_add_own` adds of each with itself.
 
     left is (G, Y, C, e), flat, size the numbers of a row.
     """
-    _, shares, share_rows = taken
-    lists, row, list_ptr, later, earlier = met
+    row, list_ptr, later, earlier = met
     G, Y, C, e = left
     stride = len(lanes)
     rest = len(rows) * ((width + len(rows) - 1) // len(rows)) * stride
-    for share in range(begin, end):
-        sums[size * share_rows[share] : size * share_rows[share + 1]] = 0.0
-        for n in range(lists[shares[share]], lists[shares[share + 1]]):
-            first, last, at = list_ptr[n], list_ptr[n + 1], size * number(row, n)
-            own = number(later, first) == number(earlier, first)
-            for r in range(0, width, len(rows)):
-                if own:
-                    _add_own(first, last, later, rows, lanes, width, r, G, C, sums, at + r * stride)
-                else:
-                    _add_rows(first, last, later, earlier, rows, lanes, width, r, Y, sums, at + r * stride)
+    for n in range(begin, end):
+        first, last, at = list_ptr[n], list_ptr[n + 1], size * number(row, n)
+        own = number(later, first) == number(earlier, first)
+        for r in range(0, width, len(rows)):
             if own:
-                _add_gradient(first, last, later, lanes, width, G, C, e, sums, at + rest)
-            elif width > stride:
-                _add_column(first, last, later, earlier, lanes, width, Y, sums, at + rest)
+                _add_own(first, last, later, rows, lanes, width, r, G, C, sums, at + r * stride)
+            else:
+                _add_rows(first, last, later, earlier, rows, lanes, width, r, Y, sums, at + r * stride)
+        if own:
+            _add_gradient(first, last, later, lanes, width, G, C, e, sums, at + rest)
+        elif width > stride:
+            _add_column(first, last, later, earlier, lanes, width, Y, sums, at + rest)
 
 
 @kernel(inline="always")

@@ -50,13 +50,11 @@ class CondensedSystem:
         rows, size = blocks.rows_for(width), blocks.row_of_sums(width)
         observed = rows_of(self._G, 2, width), rows_of(self._Y, 3, width), self._C, self._e
         left = self._G, self._Y, self._C.reshape(-1), self._e.reshape(-1)
-        bounds = shares.ranges[shares.shares]
 
         def share(begin: int, end: int) -> None:
-            # One after the other by the same thread: what the first leaves is in its cache.
-            landmarks = bounds[begin], bounds[end]
-            condense(*landmarks, t.ptr, t.cam, *model, *observed, self._M, self._u, self._shift)
-            blocks.couple(begin, end, shares.taken, shares.met, rows, lanes, width, size, left, self._sums)
+            for landmarks, lists in shares.passed(begin, end, self._sums, size):
+                condense(*landmarks, t.ptr, t.cam, *model, *observed, self._M, self._u, self._shift)
+                blocks.couple(*lists, shares.met, rows, lanes, width, size, left, self._sums)
 
         threads.run(share, shares.work)
         pairs, system = (self.pairs.row, self.pairs.column), (self.blocks, self.diagonal, self.gradient)

@@ -10,7 +10,7 @@ import numpy as np
 
 from initfree.config import LossName
 from initfree.engine.factorisation import factorisation
-from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, ProjectiveTrial, minimise
+from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, minimise
 from initfree.engine.linear_solver import EXACT, LinearSolver
 from initfree.engine.losses import Cauchy, LeastSquares, Loss, scale_from_median
 from initfree.engine.matrix import UNWEIGHTED, BlockMatrix, CameraTerm
@@ -28,10 +28,20 @@ _SCALE_FLOOR = 2e-3
 
 
 @dataclass(frozen=True)
-class VarProTrial(ProjectiveTrial):
-    """With what the elimination of landmarks left, which the next linear system begins with."""
+class VarProTrial:
+    """Cameras after an attempted step, landmarks in closed form, and |r|² of every observation."""
 
+    P: Array
     landmarks: Eliminated
+    """with what the next linear system begins with"""
+    squared: Array
+    cost: float
+    predicted: float
+    step: float
+
+    @property
+    def X(self) -> Array:
+        return self.landmarks.X
 
 
 class VariableProjection:
@@ -126,8 +136,7 @@ class VariableProjection:
         step, predicted = solved
         P = self.P + step
         found, squared = self._projected(P)
-        length = float(np.linalg.norm(step))
-        return VarProTrial(P, found.X, found.y, squared, self._cost(P, squared), predicted, length, found)
+        return VarProTrial(P, found, squared, self._cost(P, squared), predicted, float(np.linalg.norm(step)))
 
     def accept(self, trial: "VarProTrial") -> None:
         self.P, self._landmarks, self._squared = trial.P, trial.landmarks, trial.squared

@@ -112,9 +112,9 @@ def project(begin, end, ptr, cam, columns, X, y):
 
 
 @kernel()
-def eliminate(begin, end, ptr, cam, S, anchor, g, c, columns, X, y, squared, M):
-    """VarPro's closed form v*(u): the landmarks [x; 1] that minimise the quadratic for fixed cameras, y = P X there, the
-    quadratic's value, an observation's squared residual, and the whitening M_j of V_j.
+def eliminate(begin, end, ptr, cam, S, anchor, g, c, columns, X, squared, M):
+    """VarPro's closed form v*(u): the landmarks [x; 1] that minimise the quadratic for fixed cameras, its value there, an
+    observation's squared residual, and the whitening M_j of V_j.
 
     V_j x = -sum_i P_d' (S (p4 - ȳ) + g), P = [P_d p4]; minimum-norm x where V_j has no full rank.
     """
@@ -155,9 +155,8 @@ def eliminate(begin, end, ptr, cam, S, anchor, g, c, columns, X, y, squared, M):
             X[j, 0], X[j, 1], X[j, 2], X[j, 3] = -x[0, n], -x[1, n], -x[2, n], 1.0
         for j in range(group, group + count):
             for a in range(ptr[j], ptr[j + 1]):
-                at = _projected(columns, 16 * cam[a], X[j, 0], X[j, 1], X[j, 2], 1.0)
-                store(y, 3 * a, _cut(at))
-                e = difference(at, _padded(load(anchor, 3 * a, LANES_3)))
+                y = _projected(columns, 16 * cam[a], X[j, 0], X[j, 1], X[j, 2], 1.0)
+                e = difference(y, _padded(load(anchor, 3 * a, LANES_3)))
                 k = _times(load(S, 6 * a, LANES_6), e)
                 k = add_product(k, _padded(load(g, 3 * a, LANES_3)), 2.0)
                 squared[a] = c[a] + total(add_products(zeros(LANES_3), _cut(e), _cut(k)))

@@ -83,19 +83,6 @@ class Trial(Protocol):
     def step(self) -> float: ...
 
 
-@dataclass(frozen=True)
-class ProjectiveTrial:
-    """Projective cameras P and landmarks X after an attempted step, y = PX and |r|² of every observation."""
-
-    P: Array
-    X: Array
-    y: Array
-    squared: Array
-    cost: float
-    predicted: float
-    step: float
-
-
 TrialT = TypeVar("TrialT", bound=Trial)
 
 

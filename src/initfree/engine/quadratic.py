@@ -1,6 +1,7 @@
 """What a formulation hands to the engine: one quadratic in y = P X for every observation."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -43,11 +44,10 @@ class Quadratic:
 
     def eliminated(self, tracks: Tracks, P: Array) -> "Eliminated":
         """v*(P): the landmarks that minimise it for fixed cameras."""
-        t, n = tracks, tracks.observations
-        X, y, squared, M = np.empty((t.landmarks, 4)), np.empty((n, 3)), np.empty(n), np.empty((t.landmarks, 3, 3))
-        into = columns(P), X, y.reshape(-1), squared, M
-        threads.run(elimination.eliminate, t.ptr, t.ptr, t.cam, *self.flat, self.c, *into)
-        return Eliminated(self, X, y, squared, M)
+        t = tracks
+        X, squared, M = np.empty((t.landmarks, 4)), np.empty(t.observations), np.empty((t.landmarks, 3, 3))
+        threads.run(elimination.eliminate, t.ptr, t.ptr, t.cam, *self.flat, self.c, columns(P), X, squared, M)
+        return Eliminated(self, tracks, P, X, squared, M)
 
     def weighted(self, w: Array) -> "Quadratic":
         """Every quadratic times its robust weight."""
@@ -59,14 +59,19 @@ class Eliminated:
     """Landmarks in closed form, as the quadratics and the cameras leave them."""
 
     quadratic: Quadratic
+    tracks: Tracks
+    P: Array
     X: Array
     """[x; 1], (landmarks, 4)"""
-    y: Array
-    """P X, (observations, 3)"""
     squared: Array
     """the quadratic's value there, (observations,)"""
     M: Array
     """M_j'M_j = V_j^-1, (landmarks, 3, 3)"""
+
+    @cached_property
+    def y(self) -> Array:
+        """P X, which few formulations ask for, (observations, 3)"""
+        return project(self.tracks, self.P, self.X)
 
 
 def columns(P: Array) -> Array:

@@ -12,7 +12,6 @@ import numpy as np
 
 from initfree.engine import threads
 from initfree.engine.kernels import kernel
-from initfree.engine.levenberg_marquardt import ProjectiveTrial
 from initfree.engine.linear_solver import EXACT, LinearSolver
 from initfree.engine.losses import Cauchy
 from initfree.engine.quadratic import Quadratic, project
@@ -84,6 +83,19 @@ def _linearise_reprojection(begin, end, y, m, unit, S, g, c):
 
 _UNDAMPED = 1e-12
 """as good as none, for homogeneous landmarks, whose blocks are singular along them"""
+
+
+@dataclass(frozen=True)
+class ProjectiveTrial:
+    """Projective cameras P and landmarks X after an attempted step, y = PX and |r|² of every observation."""
+
+    P: Array
+    X: Array
+    y: Array
+    squared: Array
+    cost: float
+    predicted: float
+    step: float
 
 
 class ProjectiveRefinement(RobustStage):

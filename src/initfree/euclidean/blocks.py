@@ -1,7 +1,8 @@
 """The reduced system of metric cameras from what each observation left (`kernels.condense`), summed as in `engine.blocks`.
 
-Y (3 x width of every observation) and G (2 x width) are flat arrays, row by row. Vectors read over the end of a row, and
-what they find there ends in numbers that nobody reads. A width of 9, one more than a vector, has its last column by itself.
+A block is sum G_a'N G_b over what two cameras share, N = Q_a Q_b' or, of a camera with itself, I - Q_a Q_a'. G (2 x width
+of every observation) and Q (2 x 3) are flat arrays, row by row. Vectors read over the end of a row, and what they find there
+ends in numbers that nobody reads. A width of 9, one more than a vector, has its last column by itself.
 """
 
 from initfree.engine.kernels import kernel
@@ -42,73 +43,69 @@ def row_of_sums(width: int) -> int:
 
 @kernel()
 def couple(begin, end, met, rows, lanes, width, size, left, sums):
-    """Lists begin ... end (`engine.shares`): -sum Y_a'Y_b of two cameras, what `_add_own` adds of each with itself.
-
-    left is (G, Y, C, e), flat, size the numbers of a row.
-    """
+    """Lists begin ... end (`engine.shares`); left is (G, Q, e), size the numbers of a row of sums."""
     row, list_ptr, later, earlier = met
-    G, Y, C, e = left
+    G, Q, e = left
     stride = len(lanes)
     rest = len(rows) * ((width + len(rows) - 1) // len(rows)) * stride
     for n in range(begin, end):
         first, last, at = list_ptr[n], list_ptr[n + 1], size * number(row, n)
         own = number(later, first) == number(earlier, first)
         for r in range(0, width, len(rows)):
-            if own:
-                _add_own(first, last, later, rows, lanes, width, r, G, C, sums, at + r * stride)
-            else:
-                _add_rows(first, last, later, earlier, rows, lanes, width, r, Y, sums, at + r * stride)
+            _add_rows(first, last, later, earlier, own, rows, lanes, width, r, G, Q, sums, at + r * stride)
         if own:
-            _add_gradient(first, last, later, lanes, width, G, C, e, sums, at + rest)
+            _add_gradient(first, last, later, lanes, width, G, Q, e, sums, at + rest)
         elif width > stride:
-            _add_column(first, last, later, earlier, lanes, width, Y, sums, at + rest)
+            _add_column(first, last, later, earlier, lanes, width, G, Q, sums, at + rest)
 
 
 @kernel(inline="always")
-def _add_rows(first, last, later, earlier, rows, lanes, width, row, Y, sums, at):
-    """Some rows of sum Y_a'Y_b over a list."""
+def _between(Q, a, b, own):
+    """N, row by row."""
+    p, q = 6 * a, 6 * b
+    a0, a1, a2 = number(Q, p), number(Q, p + 1), number(Q, p + 2)
+    c0, c1, c2 = number(Q, p + 3), number(Q, p + 4), number(Q, p + 5)
+    b0, b1, b2 = number(Q, q), number(Q, q + 1), number(Q, q + 2)
+    d0, d1, d2 = number(Q, q + 3), number(Q, q + 4), number(Q, q + 5)
+    n00, n01 = a0 * b0 + a1 * b1 + a2 * b2, a0 * d0 + a1 * d1 + a2 * d2
+    n10, n11 = c0 * b0 + c1 * b1 + c2 * b2, c0 * d0 + c1 * d1 + c2 * d2
+    return (1.0 - n00, -n01, -n10, 1.0 - n11) if own else (n00, n01, n10, n11)
+
+
+@kernel(inline="always")
+def _add_rows(first, last, later, earlier, own, rows, lanes, width, row, G, Q, sums, at):
+    """Some rows of sum G_a'N G_b over a list."""
     s = many(rows, lanes)
     for index in range(first, last):
-        a, b = 3 * width * number(later, index) + row, 3 * width * number(earlier, index)
-        for k in range(3):
-            s = add_outer(s, load(Y, b + k * width, lanes), Y, a + k * width)
+        a, b = number(later, index), number(earlier, index)
+        n00, n01, n10, n11 = _between(Q, a, b, own)
+        g, h = 2 * width * a + row, 2 * width * b
+        top, bottom = load(G, h, lanes), load(G, h + width, lanes)
+        s = add_outer(s, add_product(add_product(zeros(lanes), top, n00), bottom, n01), G, g)
+        s = add_outer(s, add_product(add_product(zeros(lanes), top, n10), bottom, n11), G, g + width)
     add_many_to(sums, at, s)
 
 
 @kernel(inline="always")
-def _add_column(first, last, later, earlier, lanes, width, Y, sums, at):
-    """The last column of sum Y_a'Y_b, and of that the last number."""
+def _add_column(first, last, later, earlier, lanes, width, G, Q, sums, at):
+    """The last column of sum G_a'N G_b, and of that the last number."""
     column = zeros(lanes)
     corner = 0.0
     for index in range(first, last):
-        a, b = 3 * width * number(later, index), 3 * width * number(earlier, index) + width - 1
-        for _ in range(3):
-            y = number(Y, b)
-            column = add_product(column, load(Y, a, lanes), y)
-            corner += number(Y, a + width - 1) * y
-            a += width
-            b += width
+        a, b = number(later, index), number(earlier, index)
+        n00, n01, n10, n11 = _between(Q, a, b, False)
+        g, h = 2 * width * a, 2 * width * b
+        h0, h1 = number(G, h + width - 1), number(G, h + 2 * width - 1)
+        t0, t1 = n00 * h0 + n01 * h1, n10 * h0 + n11 * h1
+        column = add_product(add_product(column, load(G, g, lanes), t0), load(G, g + width, lanes), t1)
+        corner += number(G, g + width - 1) * t0 + number(G, g + 2 * width - 1) * t1
     add_to(sums, at, column)
     sums[at + len(lanes)] += corner
 
 
 @kernel(inline="always")
-def _add_own(first, last, later, rows, lanes, width, row, G, C, sums, at):
-    """Some rows of sum G'C G over the list of a camera."""
-    s = many(rows, lanes)
-    for index in range(first, last):
-        a = number(later, index)
-        g = 2 * width * a
-        c00, c01, c11 = number(C, 3 * a), number(C, 3 * a + 1), number(C, 3 * a + 2)
-        top, bottom = load(G, g, lanes), load(G, g + width, lanes)
-        s = add_outer(s, add_product(add_product(zeros(lanes), top, c00), bottom, c01), G, g + row)
-        s = add_outer(s, add_product(add_product(zeros(lanes), top, c01), bottom, c11), G, g + width + row)
-    add_many_to(sums, at, s)
-
-
-@kernel(inline="always")
-def _add_gradient(first, last, later, lanes, width, G, C, e, sums, at):
-    """Over the list of a camera G'e and diag(G'G), then of a last column those two and a corner of G'C G."""
+def _add_gradient(first, last, later, lanes, width, G, Q, e, sums, at):
+    """Over the list of a camera G'e and diag(G'G), then those two of a last column and the last number of G'N G."""
     gradient, squares = zeros(lanes), zeros(lanes)
     last_gradient, last_square, corner = 0.0, 0.0, 0.0
     for index in range(first, last):
@@ -119,10 +116,10 @@ def _add_gradient(first, last, later, lanes, width, G, C, e, sums, at):
         gradient = add_product(add_product(gradient, top, e0), bottom, e1)
         squares = add_squares(squares, top, bottom)
         g0, g1 = number(G, g + width - 1), number(G, g + 2 * width - 1)
-        c00, c01, c11 = number(C, 3 * a), number(C, 3 * a + 1), number(C, 3 * a + 2)
         last_gradient += g0 * e0 + g1 * e1
         last_square += g0 * g0 + g1 * g1
-        corner += g0 * (c00 * g0 + c01 * g1) + g1 * (c01 * g0 + c11 * g1)
+        n00, n01, n10, n11 = _between(Q, a, a, True)
+        corner += g0 * (n00 * g0 + n01 * g1) + g1 * (n10 * g0 + n11 * g1)
     add_to(sums, at, gradient)
     add_to(sums, at + len(lanes), squares)
     at += 2 * len(lanes)

@@ -19,7 +19,7 @@ Observations are sorted by landmark as everywhere (see `engine.kernels`). A came
 import numpy as np
 
 from initfree.engine.kernels import damp, kernel, unwhitened, whitened, whitening
-from initfree.engine.simd import add_product, load, room, store, zeros
+from initfree.engine.simd import room
 
 PARAMETERS = 9
 """Numbers by which a camera can move: ω, τ, log f, k1, k2."""
@@ -155,39 +155,35 @@ def landmark_out(j, V, h, damping, M, u, shift):
 
 
 @kernel(inline="always")
-def projected_out(a, B, m, u0, u1, u2, e, C):
-    """e_a = r - Q u, in place of r, and C_a = I - QQ' of an observation (`condense`); the rows of Q = B m' come back."""
-    p0, p1, p2 = whitened(m, B[a, 0, 0], B[a, 0, 1], B[a, 0, 2])
-    q0, q1, q2 = whitened(m, B[a, 1, 0], B[a, 1, 1], B[a, 1, 2])
+def projected_out(a, Q, m, u0, u1, u2, e):
+    """Q_a = B m' in place of B and e_a = r - Q u in place of r, of an observation (`condense`)."""
+    p0, p1, p2 = whitened(m, Q[a, 0, 0], Q[a, 0, 1], Q[a, 0, 2])
+    q0, q1, q2 = whitened(m, Q[a, 1, 0], Q[a, 1, 1], Q[a, 1, 2])
     e[a, 0] -= p0 * u0 + p1 * u1 + p2 * u2
     e[a, 1] -= q0 * u0 + q1 * u1 + q2 * u2
-    C[a, 0] = 1.0 - (p0 * p0 + p1 * p1 + p2 * p2)
-    C[a, 1] = -(p0 * q0 + p1 * q1 + p2 * q2)
-    C[a, 2] = 1.0 - (q0 * q0 + q1 * q1 + q2 * q2)
-    return p0, p1, p2, q0, q1, q2
+    Q[a, 0, 0], Q[a, 0, 1], Q[a, 0, 2] = p0, p1, p2
+    Q[a, 1, 0], Q[a, 1, 1], Q[a, 1, 2] = q0, q1, q2
 
 
 @kernel()
-def condense(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, flat, G, Y, C, e, M, u, shift):
+def condense(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, G, Q, e, M, u, shift):
     """Landmarks out of the normal equations: all that the reduced system needs of each observation and landmark.
 
     With V_j = sum_i B_i'B_i + shift_j I, shift_j = λ trace/3, M_j'M_j = V_j^-1, Q_i = B_i M_j', G_i the moving columns of
     J_i and h_j = sum_i B_i'r_i, block (i, k) is G_i'(δ_ik I - Q_i Q_k')G_k and the gradient G_i'e_i, e_i = r_i - Q_i u_j,
-    u_j = M_j h_j. Left are Y_i = Q_i'G_i, G_i and C_i = I - Q_i Q_i' (00 01 11); before that Y has B and e has r. `flat` is
-    (G, Y), flat, for vectors.
+    u_j = M_j h_j. Left are G_i, Q_i and e_i.
     1/2 |u|² = 1/2 h' V_j^-1 h is what the landmark alone gains at fixed cameras.
     """
     skipping = False
     for s in range(len(slots)):
         skipping |= slots[s] != s
-    rows, products = flat
     J, V, h = room((1, 2, PARAMETERS)), room((3, 3)), room((3,))
     for j in range(begin, end):
         V[:, :] = 0.0
         h[:] = 0.0
         for a in range(ptr[j], ptr[j + 1]):
-            linearise(a, cam[a], j, cameras, xyz, image, np.sqrt(weight[a]), 0, J, Y, e)
-            accumulate(Y, e, a, V, h)
+            linearise(a, cam[a], j, cameras, xyz, image, np.sqrt(weight[a]), 0, J, Q, e)
+            accumulate(Q, e, a, V, h)
             if skipping:
                 for s in range(6, len(slots)):
                     J[0, 0, s], J[0, 1, s] = J[0, 0, slots[s]], J[0, 1, slots[s]]
@@ -195,17 +191,12 @@ def condense(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, 
                 G[a, 0, s], G[a, 1, s] = J[0, 0, s], J[0, 1, s]
         u0, u1, u2 = landmark_out(j, V, h, damping, M, u, shift)
         for a in range(ptr[j], ptr[j + 1]):
-            p0, p1, p2, q0, q1, q2 = projected_out(a, Y, M[j], u0, u1, u2, e, C)
-            g, y = 2 * len(slots) * a, 3 * len(slots) * a
-            top, bottom = load(rows, g, slots), load(rows, g + len(slots), slots)
-            store(products, y, add_product(add_product(zeros(slots), top, p0), bottom, q0))
-            store(products, y + len(slots), add_product(add_product(zeros(slots), top, p1), bottom, q1))
-            store(products, y + 2 * len(slots), add_product(add_product(zeros(slots), top, p2), bottom, q2))
+            projected_out(a, Q, M[j], u0, u1, u2, e)
 
 
 @kernel()
-def back_substitute(begin, end, ptr, cam, Y, M, u, shift, xyz, step, moved, gain):
-    """Landmarks after the joint step, from what `condense` left: X_j <- X_j - M_j'(u_j + sum_i Y_i step_i).
+def back_substitute(begin, end, ptr, cam, G, Q, M, u, shift, xyz, step, moved, gain):
+    """Landmarks after the joint step, from what `condense` left: X_j <- X_j - M_j'(u_j + sum_i Q_i'G_i step_i).
 
     gain_j = 1/2 shift_j |δ_j|² is the landmark's share of the damping in the predicted decrease.
     """
@@ -213,10 +204,13 @@ def back_substitute(begin, end, ptr, cam, Y, M, u, shift, xyz, step, moved, gain
         u0, u1, u2 = u[j, 0], u[j, 1], u[j, 2]
         for a in range(ptr[j], ptr[j + 1]):
             k = cam[a]
+            r0 = r1 = 0.0
             for s in range(step.shape[1]):
-                u0 += Y[a, 0, s] * step[k, s]
-                u1 += Y[a, 1, s] * step[k, s]
-                u2 += Y[a, 2, s] * step[k, s]
+                r0 += G[a, 0, s] * step[k, s]
+                r1 += G[a, 1, s] * step[k, s]
+            u0 += Q[a, 0, 0] * r0 + Q[a, 1, 0] * r1
+            u1 += Q[a, 0, 1] * r0 + Q[a, 1, 1] * r1
+            u2 += Q[a, 0, 2] * r0 + Q[a, 1, 2] * r1
         d0, d1, d2 = unwhitened(M[j], u0, u1, u2)
         moved[j, 0], moved[j, 1], moved[j, 2] = xyz[j, 0] - d0, xyz[j, 1] - d1, xyz[j, 2] - d2
         gain[j] = 0.5 * shift[j] * (d0 * d0 + d1 * d1 + d2 * d2)

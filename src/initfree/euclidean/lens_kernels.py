@@ -26,7 +26,7 @@ def _pose(a, k, R, x, A, root, J, B):
 
 
 @kernel()
-def condense(begin, end, ptr, cam, R, x, residual, A, T, weight, damping, G, Y, C, e, M, u, shift):
+def condense(begin, end, ptr, cam, R, x, residual, A, T, weight, damping, G, Q, e, M, u, shift):
     """Landmarks out of the normal equations, as in `euclidean.kernels.condense`: a camera's numbers are its pose, then those
     of its lens."""
     V, h = room((3, 3)), room((3,))
@@ -35,15 +35,11 @@ def condense(begin, end, ptr, cam, R, x, residual, A, T, weight, damping, G, Y, 
         h[:] = 0.0
         for a in range(ptr[j], ptr[j + 1]):
             root = np.sqrt(weight[a])
-            _pose(a, cam[a], R, x, A, root, G, Y)
-            e[a, 0], e[a, 1] = root * residual[a, 0], root * residual[a, 1]
-            accumulate(Y, e, a, V, h)
-        u0, u1, u2 = landmark_out(j, V, h, damping, M, u, shift)
-        for a in range(ptr[j], ptr[j + 1]):
-            root = np.sqrt(weight[a])
-            p0, p1, p2, q0, q1, q2 = projected_out(a, Y, M[j], u0, u1, u2, e, C)
+            _pose(a, cam[a], R, x, A, root, G, Q)
             for s in range(T.shape[2]):
                 G[a, 0, 6 + s], G[a, 1, 6 + s] = root * T[a, 0, s], root * T[a, 1, s]
-            for s in range(G.shape[2]):
-                g0, g1 = G[a, 0, s], G[a, 1, s]
-                Y[a, 0, s], Y[a, 1, s], Y[a, 2, s] = p0 * g0 + q0 * g1, p1 * g0 + q1 * g1, p2 * g0 + q2 * g1
+            e[a, 0], e[a, 1] = root * residual[a, 0], root * residual[a, 1]
+            accumulate(Q, e, a, V, h)
+        u0, u1, u2 = landmark_out(j, V, h, damping, M, u, shift)
+        for a in range(ptr[j], ptr[j + 1]):
+            projected_out(a, Q, M[j], u0, u1, u2, e)

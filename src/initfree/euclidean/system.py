@@ -34,8 +34,7 @@ class CondensedSystem:
         self._shares = shares_of(tracks, coupled=True)
         self._sums = aligned(blocks.row_of_sums(width) * self._shares.rows)
         n, landmarks = tracks.observations, tracks.landmarks
-        self._G, self._Y = vectors(n, 2 * width), vectors(n, 3 * width)
-        self._C, self._e = np.empty((n, 3)), np.empty((n, 2))
+        self._G, self._Q, self._e = vectors(n, 2 * width), np.empty((n, 2, 3)), np.empty((n, 2))
         self._M, self._u, self._shift = np.empty((landmarks, 3, 3)), np.empty((landmarks, 3)), np.empty(landmarks)
         self.blocks = np.empty((len(self.pairs), width, width))
         """(pairs, width, width)"""
@@ -48,8 +47,8 @@ class CondensedSystem:
         """Blocks, diagonal and gradient from what `condense` leaves of the model."""
         t, shares, width, lanes = self._tracks, self._shares, self._width, blocks.lanes_for(self._width)
         rows, size = blocks.rows_for(width), blocks.row_of_sums(width)
-        observed = rows_of(self._G, 2, width), rows_of(self._Y, 3, width), self._C, self._e
-        left = self._G, self._Y, self._C.reshape(-1), self._e.reshape(-1)
+        observed = rows_of(self._G, 2, width), self._Q, self._e
+        left = self._G, self._Q.reshape(-1), self._e.reshape(-1)
 
         def share(begin: int, end: int) -> None:
             for landmarks, lists in shares.passed(begin, end, self._sums, size):
@@ -66,7 +65,7 @@ class CondensedSystem:
         """Landmarks after the joint step (cameras, width), and their share of the decrease that the quadratic predicts."""
         t = self._tracks
         moved, damped = np.empty_like(xyz), np.empty(t.landmarks)
-        left = rows_of(self._Y, 3, self._width), self._M, self._u, self._shift
+        left = rows_of(self._G, 2, self._width), self._Q, self._M, self._u, self._shift
         threads.run(kernels.back_substitute, t.ptr, t.ptr, t.cam, *left, xyz, step, moved, damped)
         return moved, 0.5 * float(np.vdot(self._u, self._u)) + float(damped.sum())
 
@@ -81,7 +80,7 @@ class MetricSystem(CondensedSystem):
 
     def assemble(self, cameras: Cameras, xyz: Array, image: Image, weight: Array, damping: float = 0.0) -> None:
         """With weighted residuals and damped landmarks."""
-        self._assemble(kernels.condense, self._slots, cameras, xyz, image, weight, damping, (self._G, self._Y))
+        self._assemble(kernels.condense, self._slots, cameras, xyz, image, weight, damping)
 
 
 class LensSystem(CondensedSystem):

@@ -7,6 +7,7 @@ A block is a sum over landmarks of 3x3 factors times X X'. Factors times the ten
     a camera's own   six factors, padded, for each of the ten; then the gradient's twelve
 """
 
+from initfree.engine.elimination import condense
 from initfree.engine.kernels import kernel
 from initfree.engine.shares import add_up
 from initfree.engine.simd import (
@@ -38,6 +39,24 @@ _six = arranged(0, 1, 2, 3, 4, 5, 5, 5)
 
 
 @kernel()
+def assemble(begin, end, taken, met, landmark, condenses, model, weight, X, flat_X, left, sums):
+    """Rows of shares begin ... end (`engine.shares`), range by range: `elimination.condense`, if it is to, of a model that is
+    (tracks, (S, ȳ, g), columns, (homogeneous, damping), whitens, (M, u, shift, K)), then the sums of what it left."""
+    ranges, lists, shares, share_rows = taken
+    (ptr, cam), (S, anchor, g), columns, (homogeneous, damping), whitens, (M, u, shift, K) = model
+    for share in range(begin, end):
+        sums[ROW * share_rows[share] : ROW * share_rows[share + 1]] = 0.0
+        for t in range(shares[share], shares[share + 1]):
+            first, last = ranges[t], ranges[t + 1]
+            if condenses:
+                condense(
+                    first, last, ptr, cam, S, anchor, g, weight, columns, X, homogeneous, damping,
+                    left, whitens, M, u, shift, K,
+                )  # fmt: skip
+            couple(lists[t], lists[t + 1], met, landmark, weight, flat_X, left, sums)
+
+
+@kernel(inline="always")
 def couple(begin, end, met, landmark, weight, X, left, sums):
     """Lists begin ... end (`engine.shares`). left is (Z, A, D, e, XX), all of it flat, A empty without weights."""
     row, list_ptr, later, earlier = met

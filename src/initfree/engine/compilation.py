@@ -18,7 +18,7 @@ _EVERY_SOLVE = tuple(
         "engine.shares",
         "engine.blocks",
         "euclidean.kernels",
-        "euclidean.blocks",
+        "euclidean.assembly",
     )
 )
 """modules without whose kernels no solve ends"""

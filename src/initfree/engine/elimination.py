@@ -162,7 +162,7 @@ def eliminate(begin, end, ptr, cam, S, anchor, g, c, columns, X, squared, M):
                 squared[a] = c[a] + total(add_products(zeros(LANES_3), _cut(e), _cut(k)))
 
 
-@kernel()
+@kernel(inline="always")
 def condense(begin, end, ptr, cam, S, anchor, g, weight, columns, X, homogeneous, damping, left, whitens, M, u, shift, K):
     """Landmarks out of the normal equations: all that the reduced system needs of each observation and landmark.
 

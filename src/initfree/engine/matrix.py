@@ -1,13 +1,12 @@
 """The matrix of the reduced camera system: in blocks that are factorised, or as products alone."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from initfree.engine import products, threads
-from initfree.engine.blocks import ROW, couple, write
+from initfree.engine.blocks import ROW, assemble, write
 from initfree.engine.camera_pairs import NO_PAIRS, CameraPairs
-from initfree.engine.elimination import condense
 from initfree.engine.factorisation import factorisation
 from initfree.engine.linear_solver import LinearSolver, Preconditioner, conjugate_gradients, power_series
 from initfree.engine.quadratic import Quadratic, columns
@@ -48,6 +47,7 @@ class Condensed:
         self.M, self.u, self.shift = np.empty((landmarks, 3, 3)), np.empty((landmarks, 3)), np.empty(landmarks)
         self.K = np.empty((0, 3, 3))
         self.S, self.weight, self.X = UNWEIGHTED, UNWEIGHTED, UNWEIGHTED
+        self._model: tuple[Any, ...] = ()
         self._tracks = tracks
         self.shares = shares_of(tracks, coupled=coupled)
         self.sums = aligned(ROW * self.shares.rows)
@@ -60,46 +60,19 @@ class Condensed:
         if weight.size and not self.K.size:
             self.K, self.A = np.empty((t.landmarks, 3, 3)), vectors(t.observations, 9)
         self.S, self.weight, self.X = q.S, weight, X
-        left = self._left(self.D)
-        whitening = M is not None, self.M if M is None else M
-        model = (
-            t.ptr,
-            t.cam,
-            *q.flat,
-            weight,
-            columns(P),
-            X,
-            homogeneous,
-            damping,
-            left,
-            *whitening,
-            self.u,
-            self.shift,
-            self.K,
-        )
-
-        def share(begin: int, end: int) -> None:
-            for landmarks, lists in shares.passed(begin, end, self.sums, ROW):
-                condense(*landmarks, *model)
-                self._sum(*lists, left)
-
-        threads.run(share, shares.work)
+        solved = self.M if M is None else M, self.u, self.shift, self.K
+        self._model = (t.ptr, t.cam), q.flat, columns(P), (homogeneous, damping), M is not None, solved
+        self._assemble(self.D, condenses=True)
 
     def uncoupled(self) -> None:
         """Sum the blocks of cameras with themselves, if these alone are, as they were before the landmarks' elimination."""
-        left = self._left(self.S * self.weight[:, None] if self.weight.size else self.S)
+        self._assemble(self.S * self.weight[:, None] if self.weight.size else self.S, condenses=False)
 
-        def share(begin: int, end: int) -> None:
-            for _, lists in self.shares.passed(begin, end, self.sums, ROW):
-                self._sum(*lists, left)
-
-        threads.run(share, self.shares.work)
-
-    def _left(self, D: Array) -> tuple[Array, Array, Array, Array, Array]:
-        return self.Z, self.A if self.weight.size else UNWEIGHTED, D.reshape(-1), self.e.reshape(-1), self.XX
-
-    def _sum(self, begin: int, end: int, left: tuple[Array, ...]) -> None:
-        couple(begin, end, self.shares.met, self._tracks.landmark, self.weight, self.X.reshape(-1), left, self.sums)
+    def _assemble(self, D: Array, condenses: bool) -> None:
+        shares, A = self.shares, self.A if self.weight.size else UNWEIGHTED
+        left = self.Z, A, D.reshape(-1), self.e.reshape(-1), self.XX
+        seen = shares.taken, shares.met, self._tracks.landmark, condenses, self._model
+        threads.run(assemble, shares.work, *seen, self.weight, self.X, self.X.reshape(-1), left, self.sums)
 
     def write_own(self, blocks: Array, gradient: Array) -> None:
         """Blocks of cameras with themselves, if these alone are summed, (cameras, 12, 12), and the gradient."""

@@ -1,15 +1,14 @@
 """Landmarks in shares, and which of their observations meet in a block of the reduced system.
 
 Every two observations of a landmark add to the block of their cameras, and each to its camera's own. Landmarks are taken in
-ranges whose numbers stay in a core's cache, and what a range adds to a block is summed in registers. For that to be much
+ranges, one after the other, whose numbers stay in a core's cache until they are summed up: what a range adds to a block, in
+registers. For that to be much
 where cameras are many, landmarks that the same cameras see follow each other in a problem (`problem.build_problem`). Ranges
 make shares, each with sums of its own for the blocks that it has, which are added up at the end, share by share: threads
 write nothing in common, and results do not depend on their number.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.kernels import kernel
-from initfree.tracks import Array, Index, Tracks
+from initfree.tracks import Index, Tracks
 
 _IN_CACHE = 4000
 """Observations whose numbers stay in a core's cache"""
@@ -78,16 +77,10 @@ class Shares:
         """As kernels take what meets: the row of each list, and its observations."""
         return self.row, self.ptr, self.later, self.earlier
 
-    def passed(self, begin: int, end: int, sums: Array, size: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-        """Landmarks and lists of every range of shares begin ... end, whose rows of `size` numbers begin with zeros.
-
-        One range after the other by the same thread: what a first kernel leaves of its observations is in the core's cache
-        when a second one sums it up.
-        """
-        for s in range(begin, end):
-            sums[size * self.share_rows[s] : size * self.share_rows[s + 1]] = 0.0
-            span = slice(self.shares[s], self.shares[s + 1] + 1)
-            yield from zip(pairwise(self.ranges[span].tolist()), pairwise(self.lists[span].tolist()), strict=True)
+    @property
+    def taken(self) -> tuple[Index, Index, Index, Index]:
+        """As kernels take landmarks: ranges and their lists, shares and their rows."""
+        return self.ranges, self.lists, self.shares, self.share_rows
 
 
 _made: tuple[WeakKeyDictionary[Tracks, Shares], ...] = WeakKeyDictionary(), WeakKeyDictionary()

@@ -20,8 +20,9 @@ from initfree.engine.simd import (
     zeros,
 )
 
-_ROWS = 10 if WIDE else 3
-"""of a block that are summed at once, at most: they and what they are summed from fit into the registers"""
+_ROWS = (6, 9, 5) if WIDE else (3, 3, 1)
+"""of blocks of 6 and of 9 rows, in vectors of 8, and of longer ones in vectors of 16, that are summed at once: they and what
+they are summed from fit into the registers"""
 
 
 def lanes_for(width: int) -> tuple[int, ...]:
@@ -30,9 +31,9 @@ def lanes_for(width: int) -> tuple[int, ...]:
 
 
 def rows_for(width: int) -> tuple[int, ...]:
-    """As many rows as are summed at once; the last ones of a block may be none."""
-    most = max(1, 8 * _ROWS // len(lanes_for(width)))
-    return (0,) * -(-width // -(-width // most))
+    """As many rows as are summed at once; the last ones of a block may be none. Few different ones: kernels are compiled for
+    each."""
+    return (0,) * (_ROWS[width > 6] if len(lanes_for(width)) == 8 else _ROWS[2])
 
 
 def row_of_sums(width: int) -> int:
@@ -41,7 +42,7 @@ def row_of_sums(width: int) -> int:
     return (rows * -(-width // rows) + 2) * len(lanes_for(width)) + 8
 
 
-@kernel()
+@kernel(inline="always")
 def couple(begin, end, met, rows, lanes, width, size, left, sums):
     """Lists begin ... end (`engine.shares`); left is (G, Q, e), size the numbers of a row of sums."""
     row, list_ptr, later, earlier = met

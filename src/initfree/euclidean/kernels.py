@@ -165,7 +165,7 @@ def projected_out(a, Q, m, u0, u1, u2, e):
     Q[a, 1, 0], Q[a, 1, 1], Q[a, 1, 2] = q0, q1, q2
 
 
-@kernel()
+@kernel(inline="always")
 def condense(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, G, Q, e, M, u, shift):
     """Landmarks out of the normal equations: all that the reduced system needs of each observation and landmark.
 

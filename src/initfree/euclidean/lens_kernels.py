@@ -25,7 +25,7 @@ def _pose(a, k, R, x, A, root, J, B):
             B[a, row, e] = j0 * R[k, 0, e] + j1 * R[k, 1, e] + j2 * R[k, 2, e]
 
 
-@kernel()
+@kernel(inline="always")
 def condense(begin, end, ptr, cam, R, x, residual, A, T, weight, damping, G, Q, e, M, u, shift):
     """Landmarks out of the normal equations, as in `euclidean.kernels.condense`: a camera's numbers are its pose, then those
     of its lens."""

@@ -8,7 +8,7 @@ from initfree.engine import threads
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.shares import shares_of
 from initfree.engine.simd import aligned, rows_of, vectors
-from initfree.euclidean import blocks, kernels, lens_kernels
+from initfree.euclidean import assembly, blocks, kernels
 from initfree.tracks import Array, Tracks
 
 Cameras = tuple[Array, Array, Array, Array]
@@ -43,19 +43,14 @@ class CondensedSystem:
         self.gradient = np.empty((tracks.cameras, width))
         """(cameras, width)"""
 
-    def _assemble(self, condense: Callable[..., None], *model: object) -> None:
-        """Blocks, diagonal and gradient from what `condense` leaves of the model."""
+    def _assemble(self, kernel: Callable[..., None], *model: object) -> None:
+        """Blocks, diagonal and gradient of the model, whose sums a kernel of `assembly` makes."""
         t, shares, width, lanes = self._tracks, self._shares, self._width, blocks.lanes_for(self._width)
         rows, size = blocks.rows_for(width), blocks.row_of_sums(width)
-        observed = rows_of(self._G, 2, width), self._Q, self._e
-        left = self._G, self._Q.reshape(-1), self._e.reshape(-1)
-
-        def share(begin: int, end: int) -> None:
-            for landmarks, lists in shares.passed(begin, end, self._sums, size):
-                condense(*landmarks, t.ptr, t.cam, *model, *observed, self._M, self._u, self._shift)
-                blocks.couple(*lists, shares.met, rows, lanes, width, size, left, self._sums)
-
-        threads.run(share, shares.work)
+        flat = self._G, self._Q.reshape(-1), self._e.reshape(-1)
+        left = rows_of(self._G, 2, width), self._Q, self._e, self._M, self._u, self._shift
+        seen = (t.ptr, t.cam), shares.taken, shares.met, (rows, lanes, width, size)
+        threads.run(kernel, shares.work, *seen, flat, left, self._sums, *model)
         pairs, system = (self.pairs.row, self.pairs.column), (self.blocks, self.diagonal, self.gradient)
         rest = len(rows) * -(-width // len(rows)) * len(lanes)
         written = pairs, shares.of_pairs, self._sums, rest, len(lanes), size, *system
@@ -80,7 +75,7 @@ class MetricSystem(CondensedSystem):
 
     def assemble(self, cameras: Cameras, xyz: Array, image: Image, weight: Array, damping: float = 0.0) -> None:
         """With weighted residuals and damped landmarks."""
-        self._assemble(kernels.condense, self._slots, cameras, xyz, image, weight, damping)
+        self._assemble(assembly.metric, self._slots, cameras, xyz, image, weight, damping)
 
 
 class LensSystem(CondensedSystem):
@@ -92,4 +87,4 @@ class LensSystem(CondensedSystem):
 
     def assemble(self, R: Array, linear: tuple[Array, Array, Array, Array], weight: Array, damping: float = 0.0) -> None:
         """`linear`: x (observations, 3) in the camera's frame, residuals, dr/dx and dr/dθ (observations, 2, numbers)."""
-        self._assemble(lens_kernels.condense, R, *linear, weight, damping)
+        self._assemble(assembly.lens, R, linear, weight, damping)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import tyro
 from data import bal_file
-from varpro_iteration import PROBLEMS, best_ms, dense_blocks, one_and_two, ours, stages
+from varpro_iteration import PROBLEMS, dense_blocks, in_turns, ours, stages
 
 from initfree.engine.threads import set_threads
 from initfree.initialization import initialize
@@ -35,13 +35,11 @@ def measured(name: str) -> dict[str, float]:
     generic = dense_blocks(problem, P)
     generic()
     iteration()
-    one, two = one_and_two(iteration)
-    yardstick = best_ms(generic, 5)
-    found = {"dense blocks / VarPro iteration": yardstick / one, "one thread / two": one / two}
     steps = stages(problem, P)
-    for step in STEPS:
-        alone, _ = one_and_two(steps[step])
-        found[f"dense blocks / {step} step"] = yardstick / alone
+    calls = (1, generic, 1), (1, iteration, 10), (2, iteration, 10), *((1, steps[step], 5) for step in STEPS)
+    yardstick, one, two, *alone = in_turns(calls, 8.0)
+    found = {"dense blocks / VarPro iteration": yardstick / one, "one thread / two": one / two}
+    found |= {f"dense blocks / {step} step": yardstick / taken for step, taken in zip(STEPS, alone, strict=True)}
     return {ratio: round(value, 2) for ratio, value in found.items()}
 
 

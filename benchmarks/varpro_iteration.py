@@ -5,7 +5,8 @@
 An iteration solves all landmarks, assembles and factorises the reduced camera system, and evaluates the cost. All versions
 compute the same step, which is checked before anything is timed. The second table has one attempted step of every stage:
 VarPro with each linear solver, the projective refinement, the Euclidean adjustment (poses, focal lengths, k1, k2). Runs on
-one thread and on two alternate, and the fastest of each counts. Compare the ratios: machines differ, one run does not.
+one thread, on two and of the generic version alternate, and the fastest of each counts. Compare the ratios: machines
+differ, one run does not.
 
 The bound: iterations a second of two processes of one thread each, which share nothing but the machine, over those of one
 alone. Where cores share caches, memory and clock it is below 2, and no threads can be expected to pass it.
@@ -215,15 +216,21 @@ def best_ms(function: Callable[[], object], repeats: int = 15) -> float:
     return 1e3 * min(seconds)
 
 
-def one_and_two(function: Callable[[], object], seconds: float = 1.5) -> tuple[float, float]:
-    """`best_ms` on one thread and on two, in turns and for some time: what else runs on the machine disturbs both alike."""
-    best, began = [np.inf, np.inf], time.perf_counter()
+def in_turns(calls: tuple[tuple[int, Callable[[], object], int], ...], seconds: float) -> tuple[float, ...]:
+    """`best_ms` of each function on so many threads, the fastest of so many calls at a time, in turns: what else runs on the
+    machine disturbs all alike."""
+    best, began = [np.inf] * len(calls), time.perf_counter()
     while time.perf_counter() - began < seconds:
-        for n in range(2):
-            set_threads(n + 1)
-            best[n] = min(best[n], best_ms(function, 1))
+        for n, (threads, function, repeats) in enumerate(calls):
+            set_threads(threads)
+            best[n] = min(best[n], best_ms(function, repeats))
     set_threads(1)
-    return best[0], best[1]
+    return tuple(best)
+
+
+def one_and_two(function: Callable[[], object], seconds: float = 1.5) -> tuple[float, ...]:
+    """On one thread and on two."""
+    return in_turns(((1, function, 1), (2, function, 1)), seconds)
 
 
 def side_by_side(name: str, pipe: Connection) -> None:
@@ -350,8 +357,7 @@ def main(problems: tuple[str, ...] = PROBLEMS, numpy: bool = True, steps: bool =
             assert np.allclose(other(), reference, rtol=1e-6, atol=1e-9 * np.abs(reference).max()), name
         set_threads(2)
         assert np.array_equal(iteration(), reference), name
-        one, two = one_and_two(iteration)
-        slow = best_ms(generic, 5)
+        one, two, slow = in_turns(((1, iteration, 10), (2, iteration, 10), (1, generic, 1)), 5.0)
         cells = [name, str(problem.tracks.observations)]
         cells += ["{:.2f} / {:.2f}".format(*one_and_two(part)) for part in parts.values()]
         cells += [

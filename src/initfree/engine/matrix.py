@@ -56,7 +56,7 @@ class Condensed:
         self, q: Quadratic, P: Array, X: Array, weight: Array, homogeneous: bool, damping: float, M: Array | None
     ) -> None:
         """At cameras P and landmarks X, whose whitening M may be known."""
-        t, shares = self._tracks, self.shares
+        t = self._tracks
         if weight.size and not self.K.size:
             self.K, self.A = np.empty((t.landmarks, 3, 3)), vectors(t.observations, 9)
         self.S, self.weight, self.X = q.S, weight, X

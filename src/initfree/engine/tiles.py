@@ -37,8 +37,8 @@ from initfree.tracks import Array, Index
 LANES = (0,) * (8 if WIDE else 4)
 """numbers of a vector: three tiles' columns fit into the registers"""
 _THREE, _ONE = (0,) * 3, (0,)
-_MULTIPLY_ADDS = 250
-"""that count as a pass over one observation: matrices below 250 rows wake no thread"""
+_MULTIPLY_ADDS = 180
+"""that count as a pass over one observation: dense matrices below 220 rows wake no thread"""
 _TAKEN, _INDEFINITE, _DONE = 0, 8, 16
 """in the numbers that threads tell each other: three strips taken, whether a pivot is not positive, and which are done"""
 

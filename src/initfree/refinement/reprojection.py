@@ -43,8 +43,9 @@ class Reprojection:
     """(observations, 2): f in x and in y"""
 
     def squared_residuals(self, y: Array) -> Array:
-        r = (y[:, :2] / _safe_depth(y) - self.m) * self.unit
-        return np.einsum("nk,nk->n", r, r)
+        squared = np.empty(len(y))
+        threads.run(_squared_reprojection, len(y), y, self.m, self.unit, squared)
+        return squared
 
     def quadratic(self, y: Array) -> Quadratic:
         n = len(y)
@@ -58,19 +59,26 @@ def reprojection_errors(tracks: Tracks, m: Array, unit: Array, P: Array, X: Arra
     return np.sqrt(Reprojection(m, unit).squared_residuals(project(tracks, P, X)))
 
 
-def _safe_depth(y: Array) -> Array:
+@kernel(inline="always")
+def _depth(z):
     """y3 kept away from zero: a point on the principal plane has a huge residual, not an infinite one."""
-    z = y[:, 2:]
-    return np.where(np.abs(z) < 1e-12, np.copysign(1e-12, z), z)
+    away = 1e-12 if z >= 0.0 else -1e-12
+    return away if abs(z) < 1e-12 else z
+
+
+@kernel()
+def _squared_reprojection(begin, end, y, m, unit, squared):
+    for a in range(begin, end):
+        over = 1.0 / _depth(y[a, 2])
+        r0, r1 = (y[a, 0] * over - m[a, 0]) * unit[a, 0], (y[a, 1] * over - m[a, 1]) * unit[a, 1]
+        squared[a] = r0 * r0 + r1 * r1
 
 
 @kernel()
 def _linearise_reprojection(begin, end, y, m, unit, S, g, c):
     """B = dr/dy = 1/y3 [fx 0 -fx u; 0 fy -fy v]; S = B'B, g = B'r."""
     for a in range(begin, end):
-        z = y[a, 2]
-        if abs(z) < 1e-12:
-            z = 1e-12 if z >= 0.0 else -1e-12
+        z = _depth(y[a, 2])
         u, v = y[a, 0] / z, y[a, 1] / z
         b0, b1 = unit[a, 0] / z, unit[a, 1] / z
         r0, r1 = (u - m[a, 0]) * unit[a, 0], (v - m[a, 1]) * unit[a, 1]

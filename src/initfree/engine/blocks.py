@@ -40,8 +40,8 @@ _six = arranged(0, 1, 2, 3, 4, 5, 5, 5)
 
 @kernel()
 def assemble(begin, end, taken, met, landmark, condenses, model, weight, X, flat_X, left, sums):
-    """Rows of shares begin ... end (`engine.shares`), range by range: what `elimination.condense` leaves of the model, unless
-    that is there already, then its sums."""
+    """Rows of shares begin ... end (`engine.shares`), range by range: what `elimination.condense` leaves of the model, if it
+    is to, then its sums."""
     ranges, lists, shares, share_rows = taken
     (ptr, cam), (S, anchor, g), columns, (homogeneous, damping), whitens, (M, u, shift, K) = model
     for share in range(begin, end):

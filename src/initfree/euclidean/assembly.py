@@ -1,6 +1,6 @@
 """Rows of sums of the reduced system of metric cameras: ranges of landmarks in turn, eliminated and summed up by one thread
-while what they leave is in its cache (`engine.shares`). `left` is (G, Q, e, M, u, shift) of `condense`, `flat` the first three,
-`layout` (rows, lanes, width, size) of `blocks.couple`.
+while what they leave is in its cache (`engine.shares`). `left` is (G, Q, e, M, u, shift) of `condense`, `flat` the first
+three, `layout` (rows, lanes, width, size) of `blocks.couple`.
 """
 
 from initfree.engine.kernels import kernel

@@ -20,7 +20,7 @@ from initfree.engine.simd import (
     zeros,
 )
 
-_ROWS = (6, 9, 5) if WIDE else (3, 3, 1)
+_ROWS = (6, 9, 5) if WIDE else (3, 3, 3)
 """of blocks of 6 and of 9 rows, in vectors of 8, and of longer ones in vectors of 16, that are summed at once: they and what
 they are summed from fit into the registers"""
 

@@ -104,12 +104,19 @@ class TiledFactorisation:
 
 
 def _touching(pairs: CameraPairs, three: Index, threes: int) -> tuple[Index, Index]:
-    """Pairs whose blocks have numbers in each three strips, those of three strips t at ptr[t]:ptr[t + 1]. Slot s of camera k
-    is in three[k, s]."""
-    slots = np.unique(three, axis=1).T  # most slots of a camera are side by side
-    later = [np.maximum(one[pairs.row], other[pairs.column]) for one in slots for other in slots]
-    keys = np.unique(np.stack(later) * len(pairs) + np.arange(len(pairs)))
-    return np.searchsorted(keys, np.arange(threes + 1) * len(pairs)), keys % len(pairs)
+    """Pairs whose blocks may have numbers in each three strips, those of three strips t at ptr[t]:ptr[t + 1]. Slot s of
+    camera k is in three[k, s]."""
+    another = np.ones(three.shape, dtype=bool)
+    another[:, 1:] = three[:, 1:] != three[:, :-1]  # most slots of a camera are side by side
+    lowest = three.min(axis=1)
+    later = np.maximum(lowest[pairs.row], lowest[pairs.column])
+    keys = []
+    for camera in (pairs.row, pairs.column):
+        for s in range(three.shape[1]):
+            numbers = np.flatnonzero(another[camera, s] & (three[camera, s] >= later))
+            keys.append(three[camera[numbers], s] * len(pairs) + numbers)
+    found = np.unique(np.concatenate(keys))
+    return np.searchsorted(found, np.arange(threes + 1) * len(pairs)), found % len(pairs)
 
 
 def sides(pairs: CameraPairs, column: Index) -> Index:

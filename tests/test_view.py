@@ -178,17 +178,22 @@ def test_the_server(browser: Any, solved: Path, truth: Path, capsys: pytest.Capt
         viewer._show()
         assert np.allclose([frustum.position for frustum in viewer.frusta], scene.model.centres, atol=1e-4)
         visit.page.close()
-        reach = {}
+        reach, wide = 0.0, 0.0
         for width in (1400, 500):
+            wide = reach
             narrow = Visit(browser, viewer.address, width)
             narrow.page.get_by_text("the observations agree").wait_for()
             narrow.page.wait_for_timeout(2500)
-            camera = next(iter(viewer.server.get_clients().values())).camera
-            reach[width] = np.linalg.norm(camera.position - camera.look_at)
+            for _ in range(80):  # a busy machine takes a while to move the camera
+                narrow.page.wait_for_timeout(250)
+                cameras = [client.camera for client in viewer.server.get_clients().values()]
+                reach = max((float(np.linalg.norm(camera.position - camera.look_at)) for camera in cameras), default=0.0)
+                if reach > 1.3 * wide:
+                    break
             narrow.page.close()
             while viewer.server.get_clients():
                 time.sleep(0.05)
-        assert reach[500] > 1.3 * reach[1400], "the whole scene in a narrow window"
+        assert reach > 1.3 * wide > 0.0, "the whole scene in a narrow window"
     finally:
         viewer.stop()
     assert capsys.readouterr().out == ""

@@ -26,6 +26,10 @@ def makes_an_array(x):
     return np.zeros(x.size).sum()
 
 
+def makes_an_array_and_says_so(x):  # one of its own: kept machine code does not tell whether it may
+    return np.zeros(x.size).sum()
+
+
 def test_room_on_the_stack_is_an_array_that_stays_between_turns_of_a_loop():
     x = np.array([1.0, 2.0, 3.0])
     into = np.empty(3)
@@ -37,4 +41,4 @@ def test_room_on_the_stack_is_an_array_that_stays_between_turns_of_a_loop():
 def test_a_kernel_that_makes_an_array_has_to_say_so():
     with pytest.raises(NumbaError, match="zeros"):
         kernel()(makes_an_array)(np.ones(3))
-    assert kernel(allocates=True)(makes_an_array)(np.ones(3)) == 0.0
+    assert kernel(allocates=True)(makes_an_array_and_says_so)(np.ones(3)) == 0.0

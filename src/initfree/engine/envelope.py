@@ -25,11 +25,6 @@ class Envelope:
     """column of the first number of the row in each position, (rows,)"""
 
     @property
-    def numbers(self) -> float:
-        """that a factor has"""
-        return float((np.arange(len(self.first)) - self.first + 1).sum())
-
-    @property
     def flops(self) -> float:
         """Multiply-adds of one factorisation."""
         return float(((np.arange(len(self.first)) - self.first + 1.0) ** 2).sum())

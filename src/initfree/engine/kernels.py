@@ -43,7 +43,7 @@ def kernel(*, strict: bool = False, allocates: bool = False, **options: Any) -> 
     """Compile without the interpreter lock and keep the machine code between processes.
 
     Unless it `allocates`, a kernel counts no references to arrays and can make none (`simd.room` is on the stack). Numba
-    counts atomically wherever an array is handed on, in loops too, which took a quarter of the time of `blocks.couple`.
+    counts atomically wherever an array is handed on, in loops too.
 
     A kernel that others call is inlined or `strict`, without reordered arithmetic: it is compiled by itself and again into
     every caller, and which copy runs depends on whether machine code was kept. Both must round alike.

@@ -48,6 +48,8 @@ class Condensed:
         self.K = np.empty((0, 3, 3))
         self.S, self.weight, self.X = UNWEIGHTED, UNWEIGHTED, UNWEIGHTED
         self._model: tuple[Any, ...] = ()
+        self._solved = False
+        """whether landmarks are where these quadratics have them"""
         self._tracks = tracks
         self.shares = shares_of(tracks, coupled=coupled)
         self.sums = aligned(ROW * self.shares.rows)
@@ -60,6 +62,7 @@ class Condensed:
         if weight.size and not self.K.size:
             self.K, self.A = np.empty((t.landmarks, 3, 3)), vectors(t.observations, 9)
         self.S, self.weight, self.X = q.S, weight, X
+        self._solved = M is not None
         solved = self.M if M is None else M, self.u, self.shift, self.K
         self._model = (t.ptr, t.cam), q.flat, columns(P), (homogeneous, damping), M is not None, solved
         self._assemble(self.D, condenses=True)
@@ -86,8 +89,8 @@ class Condensed:
 
     @property
     def gain(self) -> float:
-        """What landmarks alone gain at fixed cameras; zero for projected residuals, whose landmarks are at v* already."""
-        return 0.0 if self.weight.size else 0.5 * float(np.vdot(self.u, self.u))
+        """What landmarks alone gain at fixed cameras; zero where they are at v* already, as they are of projected residuals."""
+        return 0.0 if self.weight.size or self._solved else 0.5 * float(np.vdot(self.u, self.u))
 
 
 class Matrix(Protocol):

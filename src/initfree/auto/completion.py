@@ -9,6 +9,7 @@ from initfree.auto.consistent_part import readjusted
 from initfree.certificate import certify, judge
 from initfree.certificate.depths import with_depth
 from initfree.certificate.evidence import Evidence, gather, joint_of
+from initfree.certificate.focal import clear
 from initfree.certificate.joint import Joint
 from initfree.euclidean.residuals import INLIER_PIXELS, consensus, residuals, robust_cost
 from initfree.euclidean.triangulation import triangulate
@@ -54,7 +55,9 @@ def without_outliers(result: Result, *, free: bool = False) -> Result:
     if problem is result.problem:
         return result
     before = result.certificate.evidence
-    evidence = _as_before(certify(problem, reconstruction, before.baselines if free else None).evidence, before)
+    moving = before.baselines if free or before.baselines.clear else None
+    rise = before.focal_rise if free or clear(before.focal_rise) else None
+    evidence = _as_before(certify(problem, reconstruction, moving, rise=rise).evidence, before)
     evidence = replace(evidence, joint=joint_before(result, left, reconstruction))
     if free:
         evidence = replace(evidence, focal_rise=before.focal_rise)

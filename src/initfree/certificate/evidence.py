@@ -127,16 +127,7 @@ class Evidence:
     def figures(self) -> dict[str, Any]:
         """All numbers, of cameras the worst, as run.json has them."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in (
-            "names",
-            "by_camera",
-            "joint",
-            "baselines",
-            "left_out_because",
-            "closer",
-            "alternative",
-            "focal_lengths",
-        ):
+        for name in _PARTS:
             del plain[name]
         closer = {} if self.closer is None else self.closer.figures()
         other = {} if self.alternative is None else self.alternative.figures()

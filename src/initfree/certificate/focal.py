@@ -67,9 +67,15 @@ def focal_rise(problem: Problem, reconstruction: Reconstruction) -> float:
     if found is not None:
         part, left = found
         rise = _rise(part, reconstruction.subset(slice(None), left))
-        if rise > _CLEAR * SIGNIFICANT:
+        if clear(rise):
             return rise
     return _rise(problem, reconstruction)
+
+
+def clear(rise: float | None) -> bool:
+    """Whether a rise leaves no doubt that the images tell the focal length: more landmarks would only raise it, and so does
+    leaving wrong matches out, which are noise."""
+    return rise is not None and rise > _CLEAR * SIGNIFICANT
 
 
 def _rise(problem: Problem, reconstruction: Reconstruction) -> float:

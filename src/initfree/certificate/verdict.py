@@ -44,17 +44,24 @@ class Certificate:
 
 
 def certify(
-    problem: Problem, reconstruction: Reconstruction, moving: Baselines | None = None, *, found: bool = False
+    problem: Problem,
+    reconstruction: Reconstruction,
+    moving: Baselines | None = None,
+    *,
+    rise: float | None = None,
+    found: bool = False,
 ) -> Certificate:
-    """The verdict on a reconstruction; `moving` are the problem's baselines, where they are known already; `found` says that
-    the intrinsics of a calibrated problem were found with the reconstruction, and are as uncertain as that.
+    """The verdict on a reconstruction; `moving` are the problem's baselines and `rise` its `focal_rise`, where they are known
+    already; `found` says that the intrinsics of a calibrated problem were found with the reconstruction, and are as
+    uncertain as that.
 
     What costs more is asked only where nothing else stands against the reconstruction; of unknown focal lengths beside it.
     """
     certificate = judge(gather(problem, reconstruction, moving))
     if not (certificate.accepted or certificate.doubtful):
         return certificate
-    with beside(lambda: None if problem.calibrated else focal_rise(problem, reconstruction)) as rise:
+    known = problem.calibrated or rise is not None
+    with beside(lambda: rise if known else focal_rise(problem, reconstruction)) as told:
         certificate = judge(replace(certificate.evidence, closer=look_closer(problem, reconstruction, found=found)))
     if certificate.accepted or certificate.doubtful:
         certificate = judge(replace(certificate.evidence, reversal_rise=reversal_rise(problem, reconstruction)))
@@ -62,7 +69,7 @@ def certify(
         other = _another(problem, reconstruction, certificate.evidence)
         certificate = judge(replace(certificate.evidence, alternative=other))
     if not problem.calibrated and (certificate.accepted or certificate.doubtful):
-        certificate = judge(replace(certificate.evidence, focal_rise=rise()))
+        certificate = judge(replace(certificate.evidence, focal_rise=told()))
     return certificate
 
 

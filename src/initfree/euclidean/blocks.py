@@ -5,6 +5,8 @@ of every observation) and Q (2 x 3) are flat arrays, row by row. Vectors read ov
 ends in numbers that nobody reads. A width of 9, one more than a vector, has its last column by itself.
 """
 
+from math import inf
+
 from initfree.engine.kernels import kernel
 from initfree.engine.shares import add_up
 from initfree.engine.simd import (
@@ -20,9 +22,9 @@ from initfree.engine.simd import (
     zeros,
 )
 
-_ROWS = (6, 9, 5) if WIDE else (3, 3, 3)
-"""of blocks of 6 and of 9 rows, in vectors of 8, and of longer ones in vectors of 16, that are summed at once: they and what
-they are summed from fit into the registers"""
+_ROWS = {6: 6, 9: 9, 12: 12, inf: 8} if WIDE else {inf: 3}
+"""of blocks of up to so many rows, those that are summed at once: they and what they are summed from fit into the registers,
+vectors of 8 for blocks of up to 9 rows and of 16 or more for longer ones"""
 
 
 def lanes_for(width: int) -> tuple[int, ...]:
@@ -33,7 +35,7 @@ def lanes_for(width: int) -> tuple[int, ...]:
 def rows_for(width: int) -> tuple[int, ...]:
     """As many rows as are summed at once; the last ones of a block may be none. Few different ones: kernels are compiled for
     each."""
-    return (0,) * (_ROWS[width > 6] if len(lanes_for(width)) == 8 else _ROWS[2])
+    return (0,) * next(rows for most, rows in _ROWS.items() if width <= most)
 
 
 def row_of_sums(width: int) -> int:

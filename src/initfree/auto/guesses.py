@@ -14,7 +14,7 @@ from initfree.two_view.given import two_view_geometries_of
 
 _NAME = "guessed focal lengths"
 _CONTINUED_ALPHA = 0.002
-_MATCHES = 100
+_MATCHES = 70
 """of a pair, at most: under a guess of its focal lengths more do not make its rotation better"""
 _COARSE = 1e-3
 """tolerance of a refinement whose cameras the Euclidean adjustment takes over"""

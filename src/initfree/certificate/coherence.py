@@ -4,17 +4,23 @@ A reconstruction that is bent where few tracks hold it looks, in every histogram
 noise of one keypoint says nothing of the next, while what a wrong camera does to its image changes slowly across it.
 """
 
-from itertools import pairwise
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import KDTree
 
-from initfree.tracks import Array, Tracks
+from initfree.engine import threads
+from initfree.engine.kernels import kernel
+from initfree.engine.simd import room
+from initfree.tracks import Array, Index, Tracks
 
 NEIGHBOURS = 3
 MOST_A_CAMERA = 500
 """observations whose neighbours are asked, evenly taken: enough to tell a coherence of a few percent"""
+_A_CELL = 2
+"""observations of a cell of the image, in the mean"""
+_NEAREST = NEIGHBOURS + 1
+"""with the observation itself"""
 
 
 def coherence(tracks: Tracks, xy: Array, residuals: Array, chosen: NDArray[np.bool_]) -> tuple[float, float]:
@@ -26,21 +32,112 @@ def coherence(tracks: Tracks, xy: Array, residuals: Array, chosen: NDArray[np.bo
     variance 1, and most pairs count twice.
     """
     length = np.linalg.norm(residuals, axis=1)
-    kept = np.flatnonzero(chosen & (length > 0.0))
-    kept = kept[np.argsort(tracks.cam[kept], kind="stable")]
-    direction = residuals[kept] / length[kept, None]
-    total, pairs = 0.0, 0
+    kept = tracks.by_camera[(chosen & (length > 0.0))[tracks.by_camera]]
     edges = np.searchsorted(tracks.cam[kept], np.arange(tracks.cameras + 1))
-    for first, last in pairwise(edges):
-        if last - first <= NEIGHBOURS:
-            continue
-        points, unit = xy[kept[first:last]], direction[first:last]
-        some = np.arange(0, last - first, -(-(last - first) // MOST_A_CAMERA))
-        distance, near = KDTree(points).query(points[some], k=NEIGHBOURS + 1)
-        # One place, one keypoint: the observation itself, or its twin of another orientation, which errs alike.
-        elsewhere = distance > 0.0
-        total += float(np.einsum("ij,ik,ijk->", elsewhere, unit[some], unit[near]))
-        pairs += int(np.count_nonzero(elsewhere))
-    if pairs == 0:
-        return 0.0, 1.0
-    return total / pairs, float((2.0 / pairs) ** 0.5)
+    grid = _grid(xy[kept], edges)
+    kept = kept[grid.order]
+    unit = residuals[kept] / length[kept, None]
+    total, pairs = np.zeros(tracks.cameras), np.zeros(tracks.cameras, dtype=np.int64)
+    cells = grid.first, grid.across, grid.low, grid.size, grid.ptr
+    asked = _asked(edges)[grid.order]
+    threads.run(_cosines, edges, edges, *cells, xy[kept], unit, asked, total, pairs)
+    count = int(pairs.sum())
+    return (float(total.sum()) / count, float((2.0 / count) ** 0.5)) if count else (0.0, 1.0)
+
+
+def _asked(edges: Index) -> NDArray[np.bool_]:
+    """Which observations are, camera by camera; none of a camera with too few of them."""
+    count = np.diff(edges)
+    every = np.repeat(np.maximum(-(-count // MOST_A_CAMERA), 1), count)
+    place = np.arange(edges[-1]) - np.repeat(edges[:-1], count)
+    return (place % every == 0) & np.repeat(count > NEIGHBOURS, count)
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Each camera's image in across x across cells."""
+
+    order: Index
+    """observations, camera by camera as they were, cell by cell"""
+    first: Index
+    """cell of each camera, row by row the others follow"""
+    across: Index
+    low: Array
+    """corner of each camera's first cell, (cameras, 2)"""
+    size: Array
+    """of its cells, (cameras, 2)"""
+    ptr: Index
+    """observations of cell c are ptr[c]:ptr[c + 1] of those in order"""
+
+
+def _grid(xy: Array, edges: Index) -> _Grid:
+    """Of observations that lie camera by camera."""
+    count, cameras = np.diff(edges), len(edges) - 1
+    low, high = np.full((cameras, 2), np.inf), np.full((cameras, 2), -np.inf)
+    seeing = np.flatnonzero(count)
+    if len(seeing):
+        low[seeing] = np.minimum.reduceat(xy, edges[seeing])
+        high[seeing] = np.maximum.reduceat(xy, edges[seeing])
+    across = np.maximum(np.sqrt(count / _A_CELL).astype(np.int64), 1)
+    size = np.where(high > low, (high - low) / across[:, None], 1.0)
+    first = np.concatenate([[0], np.cumsum(across**2)])
+    camera = np.repeat(np.arange(cameras), count)
+    cell = np.minimum(((xy - low[camera]) / size[camera]).astype(np.int64), across[camera, None] - 1)
+    number = first[camera] + cell[:, 1] * across[camera] + cell[:, 0]
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=first[-1]))])
+    return _Grid(np.argsort(number, kind="stable"), first[:-1], across, low, size, ptr)
+
+
+@kernel(inline="always")
+def _reach(at, low, size, lowest, highest, across):
+    """How far along an axis everything is inside cells lowest ... highest; beyond the last ones there is nothing."""
+    below = np.inf if lowest <= 0 else at - (low + lowest * size)
+    above = np.inf if highest >= across - 1 else low + (highest + 1) * size - at
+    return min(below, above)
+
+
+@kernel(strict=True)
+def _cosines(begin, end, edges, first, across, low, size, ptr, xy, unit, asked, total, pairs):
+    """Of cameras begin ... end the sum of cosines with the nearest, and how many these are.
+
+    Rings of cells about an observation's own, until nothing outside of them can be nearer than the fourth so far. Itself is
+    the first; one at the same place is its twin of another orientation, which errs alike, and counts no more than itself.
+    """
+    distance, cosine = room((_NEAREST,)), room((_NEAREST,))
+    for k in range(begin, end):
+        n = across[k]
+        for i in range(edges[k], edges[k + 1]):
+            if not asked[i]:
+                continue
+            x, y = xy[i, 0], xy[i, 1]
+            column = min(int((x - low[k, 0]) / size[k, 0]), n - 1)
+            row = min(int((y - low[k, 1]) / size[k, 1]), n - 1)
+            distance[:] = np.inf
+            ring = 0
+            while True:
+                for r in range(max(row - ring, 0), min(row + ring, n - 1) + 1):
+                    step = 1 if abs(r - row) == ring else 2 * ring
+                    for c in range(column - ring, column + ring + 1, step):
+                        if c < 0 or c >= n:
+                            continue
+                        cell = first[k] + r * n + c
+                        for j in range(ptr[cell], ptr[cell + 1]):
+                            d = (xy[j, 0] - x) ** 2 + (xy[j, 1] - y) ** 2
+                            if d >= distance[_NEAREST - 1]:
+                                continue
+                            place = _NEAREST - 1
+                            while place > 0 and distance[place - 1] > d:
+                                distance[place], cosine[place] = distance[place - 1], cosine[place - 1]
+                                place -= 1
+                            distance[place], cosine[place] = d, unit[i, 0] * unit[j, 0] + unit[i, 1] * unit[j, 1]
+                reach = min(
+                    _reach(x, low[k, 0], size[k, 0], column - ring, column + ring, n),
+                    _reach(y, low[k, 1], size[k, 1], row - ring, row + ring, n),
+                )
+                if reach == np.inf or distance[_NEAREST - 1] <= reach * reach:
+                    break
+                ring += 1
+            for p in range(_NEAREST):
+                if 0.0 < distance[p] < np.inf:
+                    total[k] += cosine[p]
+                    pairs[k] += 1

@@ -18,6 +18,8 @@ from initfree.upgrade.linear import TYPICAL_FOCAL
 
 _FOCALS = np.geomspace(0.3, 6.0, 61)
 """in units of the largest observation: fields of view from 147 to 19 degrees"""
+_NEIGHBOURS = 6
+"""of a camera, whose fundamental matrices with it are estimated: eight give no better focal lengths on BAL and real tracks"""
 _MATCHES = 150
 """of a pair, at most: twice as many give the same focal lengths"""
 _LEAST_INLIERS = 16
@@ -152,7 +154,7 @@ def _fundamental_matrices(problem: Problem, seed: int, on_pair: OnPair | None) -
         F = to_pixels @ estimate["F"] @ to_pixels
         return k, l, F / np.linalg.norm(F), min(float(estimate["num_inliers"]), _MOST_WEIGHT)
 
-    found = estimated(fundamental_matrix, list(shared_matches(problem.tracks, _LEAST_INLIERS)), on_pair)
+    found = estimated(fundamental_matrix, list(shared_matches(problem.tracks, _LEAST_INLIERS, _NEIGHBOURS)), on_pair)
     if not found:
         return None
     k, l, F, weight = zip(*found, strict=True)

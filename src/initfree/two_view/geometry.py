@@ -121,9 +121,9 @@ def estimated(geometry: Callable[[Pair], Value | None], pairs: list[Pair], on_pa
     return found
 
 
-def shared_matches(tracks: Tracks, min_matches: int) -> Iterator[Pair]:
+def shared_matches(tracks: Tracks, min_matches: int, most: int = NEIGHBOURS) -> Iterator[Pair]:
     """(k, l, matches) of the neighbour pairs k > l."""
-    for k, l in neighbour_pairs(tracks, min_matches):
+    for k, l in neighbour_pairs(tracks, min_matches, most):
         yield k, l, tracks.matches(k, l)
 
 
@@ -139,9 +139,9 @@ def relative_rotations(pairs: list[TwoView]) -> RelativeRotations | None:
     )
 
 
-def neighbour_pairs(tracks: Tracks, min_matches: int) -> list[tuple[int, int]]:
-    """(k, l), k > l: every camera with its most covisible others."""
-    closest = neighbours(tracks.covisible, NEIGHBOURS)
+def neighbour_pairs(tracks: Tracks, min_matches: int, most: int = NEIGHBOURS) -> list[tuple[int, int]]:
+    """(k, l), k > l: every camera with so many others, those that it shares most with."""
+    closest = neighbours(tracks.covisible, most)
     k, l = np.repeat(np.arange(tracks.cameras), closest.shape[1]), closest.reshape(-1)
     enough = tracks.covisible[k, l] >= min_matches
     return sorted({(max(pair), min(pair)) for pair in zip(k[enough].tolist(), l[enough].tolist(), strict=True)})

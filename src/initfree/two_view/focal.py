@@ -19,7 +19,7 @@ from initfree.upgrade.linear import TYPICAL_FOCAL
 _FOCALS = np.geomspace(0.3, 6.0, 61)
 """in units of the largest observation: fields of view from 147 to 19 degrees"""
 _NEIGHBOURS = 6
-"""of a camera, whose fundamental matrices with it are estimated: eight give no better focal lengths on BAL and real tracks"""
+"""of a camera, whose fundamental matrices with it are estimated: eight give no better guess on BAL and real tracks"""
 _MATCHES = 150
 """of a pair, at most: twice as many give the same focal lengths"""
 _LEAST_INLIERS = 16

@@ -89,7 +89,7 @@ class Condensed:
 
     @property
     def gain(self) -> float:
-        """What landmarks alone gain at fixed cameras; zero where they are at v* already, as those of projected residuals are."""
+        """What landmarks alone gain at fixed cameras; zero where they are at v* already, as with projected residuals."""
         return 0.0 if self.weight.size or self._solved else 0.5 * float(np.vdot(self.u, self.u))
 
 

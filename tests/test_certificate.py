@@ -9,8 +9,10 @@ from solving import single
 from synthetic import Scene, ring
 
 import initfree
-from initfree.certificate.focal import FocalLengths
-from initfree.certificate.verdict import judge
+from initfree.certificate import verdict
+from initfree.certificate.focal import FocalLengths, clear
+from initfree.certificate.thresholds import SIGNIFICANT
+from initfree.certificate.verdict import certify, judge
 from initfree.generator import generate
 
 
@@ -102,3 +104,21 @@ def test_camera_models_that_fit_as_well_must_agree_on_the_focal_length():
     assert FocalLengths.of(tried[:1]) is None
     close = FocalLengths.of([("RADIAL", 594.0, 277.0), ("OPENCV", 590.0, 248.0)])
     assert judge(replace(result.certificate.evidence, focal_lengths=close)).accepted
+
+
+def test_a_rise_that_is_known_is_not_asked_for_again(monkeypatch: pytest.MonkeyPatch):
+    model = generate("set2", shuffle=True, noise=0.5).to_colmap(noisy=True)
+    unknown = initfree.load(model, intrinsics="unknown")
+    result = initfree.solve(unknown, initfree.SolveConfig(upgrade="calibrated"), strategy="single")
+    asked = certify(result.problem, result.reconstruction).evidence.focal_rise
+
+    def never(*_: object) -> float:
+        raise AssertionError("it is known")
+
+    monkeypatch.setattr(verdict, "focal_rise", never)
+    again = certify(result.problem, result.reconstruction, rise=asked).evidence.focal_rise
+    assert asked is not None
+    assert again == asked
+    assert clear(asked)
+    assert not clear(None)
+    assert not clear(2.0 * SIGNIFICANT)

@@ -11,7 +11,7 @@ from solving import single
 from synthetic import ring
 
 import initfree
-from initfree.certificate.coherence import coherence
+from initfree.certificate.coherence import MOST_A_CAMERA, NEIGHBOURS, coherence
 from initfree.certificate.joint import weakest_joint
 from initfree.certificate.verdict import certify
 from initfree.problem import Problem
@@ -32,6 +32,45 @@ def test_noise_of_any_size_is_not_coherent(seed: int, scale: float):
     mean, deviation = coherence(tracks, xy, scale * rng.normal(size=xy.shape), np.ones(400, dtype=bool))
     assert abs(mean) < 5.0 * deviation
     assert deviation == pytest.approx((2.0 / 1200.0) ** 0.5)
+
+
+def naive_coherence(tracks: Tracks, xy: Array, residuals: Array, chosen: np.ndarray) -> float:
+    """All distances of every two chosen observations of a camera; no two of them are equal."""
+    cosines = []
+    for k in range(tracks.cameras):
+        mine = np.flatnonzero(chosen & (tracks.cam == k))
+        if len(mine) <= NEIGHBOURS:
+            continue
+        every = -(-len(mine) // MOST_A_CAMERA)
+        unit = residuals[mine] / np.linalg.norm(residuals[mine], axis=1, keepdims=True)
+        for i in range(0, len(mine), every):
+            distance = np.linalg.norm(xy[mine] - xy[mine[i]], axis=1)
+            near = [j for j in np.argsort(distance)[: NEIGHBOURS + 1] if distance[j] > 0.0]
+            cosines.extend(unit[near] @ unit[i])
+    return float(np.mean(cosines))
+
+
+@given(seed=st.integers(0, 1000), shape=st.sampled_from(["even", "crowded", "line", "column", "far"]))
+def test_coherence_is_that_of_the_nearest(seed: int, shape: str):
+    rng = np.random.default_rng(seed)
+    cameras, landmarks = 4, 700
+    seen = rng.random((landmarks, cameras)) < (0.9, 0.4, 0.02, 0.005)
+    seen[:, 0] |= ~seen.any(axis=1)
+    cam = np.nonzero(seen)[1]
+    tracks = Tracks(cam, np.concatenate([[0], np.cumsum(seen.sum(axis=1))]), cameras)
+    xy = rng.uniform(0.0, 1000.0, size=(len(cam), 2))
+    if shape == "crowded":  # most in one corner
+        xy = xy**4 / 1e9
+    elif shape == "line":
+        xy[:, 1] = 5.0
+    elif shape == "column":
+        xy[:, 0] = -5.0
+    elif shape == "far":
+        xy[::50] *= 1e6
+    residuals, chosen = rng.normal(size=xy.shape) + np.sin(xy / 100.0), rng.random(len(cam)) < 0.9
+    assert coherence(tracks, xy, residuals, chosen)[0] == pytest.approx(
+        naive_coherence(tracks, xy, residuals, chosen), abs=1e-9
+    )
 
 
 def test_errors_that_change_slowly_across_the_image_are_coherent():

@@ -55,7 +55,9 @@ def without_outliers(result: Result, *, free: bool = False) -> Result:
     if problem is result.problem:
         return result
     before = result.certificate.evidence
-    moving = before.baselines if free or before.baselines.clear else None
+    # Of unknown intrinsics a camera will be found, and these are told of the images before.
+    clearly = before.baselines.clear and not problem.calibrated
+    moving = before.baselines if free or clearly else None
     rise = before.focal_rise if free or clear(before.focal_rise) else None
     evidence = _as_before(certify(problem, reconstruction, moving, rise=rise).evidence, before)
     evidence = replace(evidence, joint=joint_before(result, left, reconstruction))

@@ -77,9 +77,11 @@ def _six(y0, y1, y2, z0, z1, z2):
 
 @kernel(inline="always")
 def _slope(s, y, anchor, g, a):
-    """γ = S (y - ȳ) + g."""
-    e = difference(y, _padded(load(anchor, 3 * a, LANES_3)))
-    return add_product(_times(s, e), _padded(load(g, 3 * a, LANES_3)), 1.0)
+    """γ = S (y - ȳ) + g; an empty g is zero."""
+    slope = _times(s, difference(y, _padded(load(anchor, 3 * a, LANES_3))))
+    if g.size > 0:
+        slope = add_product(slope, _padded(load(g, 3 * a, LANES_3)), 1.0)
+    return slope
 
 
 @kernel(inline="always")
@@ -114,7 +116,7 @@ def project(begin, end, ptr, cam, columns, X, y):
 @kernel()
 def eliminate(begin, end, ptr, cam, S, anchor, g, c, columns, X, squared, M):
     """VarPro's closed form v*(u): the landmarks [x; 1] that minimise the quadratic for fixed cameras, its value there, an
-    observation's squared residual, and the whitening M_j of V_j.
+    observation's squared residual, and the whitening M_j of V_j. An empty g says that g and c are zero.
 
     V_j x = -sum_i P_d' (S (p4 - ȳ) + g), P = [P_d p4]; minimum-norm x where V_j has no full rank.
     """
@@ -158,8 +160,11 @@ def eliminate(begin, end, ptr, cam, S, anchor, g, c, columns, X, squared, M):
                 y = _projected(columns, 16 * cam[a], X[j, 0], X[j, 1], X[j, 2], 1.0)
                 e = difference(y, _padded(load(anchor, 3 * a, LANES_3)))
                 k = _times(load(S, 6 * a, LANES_6), e)
-                k = add_product(k, _padded(load(g, 3 * a, LANES_3)), 2.0)
-                squared[a] = c[a] + total(add_products(zeros(LANES_3), _cut(e), _cut(k)))
+                constant = 0.0
+                if g.size > 0:
+                    k = add_product(k, _padded(load(g, 3 * a, LANES_3)), 2.0)
+                    constant = c[a]
+                squared[a] = constant + total(add_products(zeros(LANES_3), _cut(e), _cut(k)))
 
 
 @kernel(inline="always")

@@ -1,6 +1,6 @@
 """What a formulation hands to the engine: one quadratic in y = P X for every observation."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,17 +24,19 @@ class Quadratic:
     """(observations, 3)"""
     c: Array
     """(observations,)"""
+    vanishes: bool = False
+    """whether it is zero at ȳ, of every observation: g and c are zeros then, which eliminations do not read"""
 
     @classmethod
     def from_rows(cls, A: Array, anchor: Array, r: Array) -> "Quadratic":
         """Linear residuals r + A (y - ȳ), A (observations, rows, 3): S = A'A, g = A'r, c = r'r."""
         S = np.stack([np.einsum("nk,nk->n", A[:, :, a], A[:, :, b]) for a in range(3) for b in range(a, 3)], axis=1)
-        return cls(S, anchor, np.einsum("nka,nk->na", A, r), np.einsum("nk,nk->n", r, r))
+        return cls(S, anchor, np.einsum("nka,nk->na", A, r), np.einsum("nk,nk->n", r, r), not r.any())
 
     @property
     def flat(self) -> tuple[Array, Array, Array]:
-        """S, ȳ and g as `elimination` takes them."""
-        return self.S.reshape(-1), self.anchor.reshape(-1), self.g.reshape(-1)
+        """S, ȳ and g, if it is not zero, as `elimination` takes them."""
+        return self.S.reshape(-1), self.anchor.reshape(-1), self.g[: 0 if self.vanishes else None].reshape(-1)
 
     def squared_residuals(self, y: Array) -> Array:
         """The value at y for every observation."""
@@ -51,6 +53,8 @@ class Quadratic:
 
     def weighted(self, w: Array) -> "Quadratic":
         """Every quadratic times its robust weight."""
+        if self.vanishes:
+            return replace(self, S=self.S * w[:, None])
         return Quadratic(self.S * w[:, None], self.anchor, self.g * w[:, None], self.c * w)
 
 

@@ -22,8 +22,8 @@ MIN_MATCHES = 10
 """of a pair whose geometry is estimated"""
 MIN_INLIERS = 12
 """of a pair whose rotation counts: fewer say nothing"""
-MOST_MATCHES = 300
-"""of a pair that a geometry is estimated from: more do not make its rotation better"""
+MOST_MATCHES = 150
+"""of a pair that a geometry is estimated from: twice as many take much longer, for rotations that are hardly better"""
 TRIALS = (15, 5000)
 """of RANSAC, at least and at most: as good rotations of BAL's problems as thirty, of the South Building as a hundred"""
 OnPair = Callable[[int], None]

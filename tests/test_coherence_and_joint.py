@@ -83,6 +83,16 @@ def test_errors_that_change_slowly_across_the_image_are_coherent():
     assert 0.2 < half < 0.6
 
 
+@pytest.mark.parametrize("extent", [5e-324, 1e-300, 1e-12, 1e12, 1e150])
+def test_coherence_of_any_extent_is_found(extent: float):
+    rng = np.random.default_rng(4)
+    tracks, xy = single_image(60, rng)
+    xy = extent * np.round(xy)
+    mean, deviation = coherence(tracks, xy, rng.normal(size=xy.shape), np.ones(60, dtype=bool))
+    assert abs(mean) <= 1.0
+    assert 0.0 < deviation <= 1.0
+
+
 def test_keypoints_at_one_place_are_no_neighbours():
     rng = np.random.default_rng(2)
     tracks, xy = single_image(400, rng)

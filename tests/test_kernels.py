@@ -1,5 +1,7 @@
 """The compiled kernels against explicit dense Jacobians."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from dense import DenseProblem, dense_matrix, dense_problem, project
@@ -203,6 +205,23 @@ def test_eliminate_does_not_depend_on_the_anchor():
     r = np.einsum("nka,na->nk", case.A, anchor - homogeneous(case.m))
     moved = Quadratic.from_rows(case.A, anchor, r).eliminated(case.tracks, case.P).X
     assert_allclose(moved, case.X, rtol=1e-9, atol=1e-10)
+
+
+def test_quadratics_that_vanish_at_the_anchor_give_the_same_system_as_those_of_another():
+    """Of the first, neither g nor c is read."""
+    case = Case("pose", 0, at_optimum=False)
+    r = np.einsum("nka,na->nk", case.A, case.m[:, :1] * (1.0, 0.0, 0.0))
+    elsewhere = Quadratic.from_rows(case.A, homogeneous(case.m) + case.m[:, :1] * (1.0, 0.0, 0.0), r)
+    assert case.quadratic.vanishes
+    assert not elsewhere.vanishes
+    assert not replace(case.quadratic, g=elsewhere.g, c=elsewhere.c).vanishes
+    system = case.assembled()
+    H, g = dense_matrix(system), system.gradient.reshape(-1).copy()
+    system.assemble(elsewhere, case.P, case.X)
+    assert_system(system, H, g)
+    found, other = (q.eliminated(case.tracks, case.P) for q in (case.quadratic.weighted(case.weight), elsewhere))
+    assert found.quadratic.vanishes
+    assert_allclose(other.squared, case.quadratic.eliminated(case.tracks, case.P).squared, rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.parametrize("rank", [0, 1, 2])

@@ -22,6 +22,8 @@ ROUNDS = 2
 CLEAN = 0.995
 """Where this share of the observations agrees, the robust adjustment needs no help."""
 
+NEARLY_ALL = 0.95
+"""share of the observations that stay, with which a focal length that they told clearly is still told"""
 WORTH = 0.01
 """share of the cost that landmarks in a minimum of their own must have, for an adjustment without it to be worth its time"""
 
@@ -32,7 +34,8 @@ def without_outliers(result: Result, *, free: bool = False) -> Result:
     Cauchy at 4 px still follows a wrong match a little, and a landmark of two right observations and a wrong one can move
     to please the wrong one; with 20% of them the robust optimum itself is several degrees off on weak data. Tracks that
     keep fewer than three observations go too: two always meet somewhere. What joins two parts is counted over all that did
-    before: a wrong joint is a few landmarks that fit among many that do not. What was judged with `free` intrinsics stays.
+    before: a wrong joint is a few landmarks that fit among many that do not. What was judged with `free` intrinsics stays,
+    and so does that the images clearly tell the focal length, where nearly all of them are left.
     """
     if not result.certificate.accepted:
         return result
@@ -55,10 +58,9 @@ def without_outliers(result: Result, *, free: bool = False) -> Result:
     if problem is result.problem:
         return result
     before = result.certificate.evidence
-    # Of unknown intrinsics a camera will be found, and these are told of the images before.
-    clearly = before.baselines.clear and not problem.calibrated
-    moving = before.baselines if free or clearly else None
-    rise = before.focal_rise if free or clear(before.focal_rise) else None
+    moving = before.baselines if free else None
+    most_stay = problem.tracks.observations >= NEARLY_ALL * result.problem.tracks.observations
+    rise = before.focal_rise if free or (most_stay and clear(before.focal_rise)) else None
     evidence = _as_before(certify(problem, reconstruction, moving, rise=rise).evidence, before)
     evidence = replace(evidence, joint=joint_before(result, left, reconstruction))
     if free:

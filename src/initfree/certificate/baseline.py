@@ -30,8 +30,6 @@ _AT_A_TIME = 256
 _ROUNDS = 6
 _FAR_APART = 10.0
 """pixels: more need not be known"""
-_CLEAR = 4.0
-"""times the least baseline: so much is left over of clean matches too"""
 
 
 @dataclass(frozen=True)
@@ -43,11 +41,6 @@ class Baselines:
     three_places: float
     """pixels: the least of the three residuals between some three cameras, for the three where it is largest"""
     calibrated: bool
-
-    @property
-    def clear(self) -> bool:
-        """Whether there is no doubt, whatever wrong matches there are: medians know little of them."""
-        return min(self.turning, self.three_places) > _CLEAR * MIN_BASELINE
 
     def reasons(self, limit: float = MIN_BASELINE) -> list[str]:
         """Why the observations leave the reconstruction open, in plain words; empty if they do not. What is left over up to

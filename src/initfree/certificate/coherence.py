@@ -79,10 +79,11 @@ def _grid(xy: Array, edges: Index) -> _Grid:
         low[seeing] = np.minimum.reduceat(xy, edges[seeing])
         high[seeing] = np.maximum.reduceat(xy, edges[seeing])
     across = np.maximum(np.sqrt(count / _A_CELL).astype(np.int64), 1)
-    size = np.where(high > low, (high - low) / across[:, None], 1.0)
+    size = np.maximum(high - low, 0.0) / across[:, None]
+    size = np.where(size > 0.0, size, 1.0)
     first = np.concatenate([[0], np.cumsum(across**2)])
     camera = np.repeat(np.arange(cameras), count)
-    cell = np.minimum(((xy - low[camera]) / size[camera]).astype(np.int64), across[camera, None] - 1)
+    cell = np.clip(((xy - low[camera]) / size[camera]).astype(np.int64), 0, across[camera, None] - 1)
     number = first[camera] + cell[:, 1] * across[camera] + cell[:, 0]
     ptr = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=first[-1]))])
     return _Grid(np.argsort(number, kind="stable"), first[:-1], across, low, size, ptr)
@@ -96,7 +97,7 @@ def _reach(at, low, size, lowest, highest, across):
     return min(below, above)
 
 
-@kernel(strict=True)
+@kernel(strict=True)  # distances are infinite where there is nothing
 def _cosines(begin, end, edges, first, across, low, size, ptr, xy, unit, asked, total, pairs):
     """Of cameras begin ... end the sum of cosines with the nearest, and how many these are.
 
@@ -110,8 +111,8 @@ def _cosines(begin, end, edges, first, across, low, size, ptr, xy, unit, asked, 
             if not asked[i]:
                 continue
             x, y = xy[i, 0], xy[i, 1]
-            column = min(int((x - low[k, 0]) / size[k, 0]), n - 1)
-            row = min(int((y - low[k, 1]) / size[k, 1]), n - 1)
+            column = min(max(int((x - low[k, 0]) / size[k, 0]), 0), n - 1)
+            row = min(max(int((y - low[k, 1]) / size[k, 1]), 0), n - 1)
             distance[:] = np.inf
             ring = 0
             while True:
@@ -134,9 +135,9 @@ def _cosines(begin, end, edges, first, across, low, size, ptr, xy, unit, asked, 
                     _reach(x, low[k, 0], size[k, 0], column - ring, column + ring, n),
                     _reach(y, low[k, 1], size[k, 1], row - ring, row + ring, n),
                 )
-                if reach == np.inf or distance[_NEAREST - 1] <= reach * reach:
-                    break
                 ring += 1
+                if ring >= n or distance[_NEAREST - 1] <= reach * reach:
+                    break
             for p in range(_NEAREST):
                 if 0.0 < distance[p] < np.inf:
                     total[k] += cosine[p]

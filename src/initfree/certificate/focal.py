@@ -73,8 +73,8 @@ def focal_rise(problem: Problem, reconstruction: Reconstruction) -> float:
 
 
 def clear(rise: float | None) -> bool:
-    """Whether a rise leaves no doubt that the images tell the focal length: more landmarks would only raise it, and so does
-    leaving wrong matches out, which are noise."""
+    """Whether a rise leaves no doubt that the images tell the focal length, of a part of the landmarks or before a few wrong
+    matches are left out: more landmarks, and less noise, would only raise it."""
     return rise is not None and rise > _CLEAR * SIGNIFICANT
 
 

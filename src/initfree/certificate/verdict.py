@@ -52,8 +52,8 @@ def certify(
     found: bool = False,
 ) -> Certificate:
     """The verdict on a reconstruction; `moving` are the problem's baselines and `rise` its `focal_rise`, where they are
-    known already; `found` says that the intrinsics of a calibrated problem were found with the reconstruction, and are as
-    uncertain as that.
+    known already, if need be of the problem that it is nearly all of; `found` says that the intrinsics of a calibrated
+    problem were found with the reconstruction, and are as uncertain as that.
 
     What costs more is asked only where nothing else stands against the reconstruction; of unknown focal lengths beside it.
     """

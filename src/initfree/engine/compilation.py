@@ -19,6 +19,7 @@ _EVERY_SOLVE = tuple(
         "engine.blocks",
         "euclidean.kernels",
         "euclidean.assembly",
+        "certificate.coherence",
     )
 )
 """modules without whose kernels no solve ends"""

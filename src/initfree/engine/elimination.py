@@ -182,9 +182,9 @@ def condense(begin, end, ptr, cam, S, anchor, g, weight, columns, X, homogeneous
     weights also A_a = w_a Z_a - Z_a K, so that block (a, b) is -(A_a + w_b Z_a) Z_b'.
     h vanishes at v* of the unweighted problem. `damping` adds shift_j = damping * trace(V_j)/3 to V_j's diagonal and to
     nothing else; VarPro leaves its landmarks undamped (weights and damping do not go together).
-    1/2 |u|² = 1/2 h' V_j^-1 h is what the landmark alone gains at fixed cameras. `left` is (Z, A, D, e, XX). Where M
-    `whitens` already, as `eliminate` left it of these very quadratics and cameras, V_j is not summed again and h is zero
-    (that goes together with neither weights nor damping).
+    1/2 |u|² = 1/2 h' V_j^-1 h is what the landmark alone gains at fixed cameras. An empty g is zero. `left` is
+    (Z, A, D, e, XX). Where M `whitens` already, as `eliminate` left it of these very quadratics and cameras, V_j is not
+    summed again and h is zero (that goes together with neither weights nor damping).
     """
     Z, A, D, e, XX = left
     weighted = weight.size > 0

@@ -24,14 +24,17 @@ class Quadratic:
     """(observations, 3)"""
     c: Array
     """(observations,)"""
-    vanishes: bool = False
-    """whether it is zero at ȳ, of every observation: g and c are zeros then, which eliminations do not read"""
 
     @classmethod
     def from_rows(cls, A: Array, anchor: Array, r: Array) -> "Quadratic":
         """Linear residuals r + A (y - ȳ), A (observations, rows, 3): S = A'A, g = A'r, c = r'r."""
         S = np.stack([np.einsum("nk,nk->n", A[:, :, a], A[:, :, b]) for a in range(3) for b in range(a, 3)], axis=1)
-        return cls(S, anchor, np.einsum("nka,nk->na", A, r), np.einsum("nk,nk->n", r, r), not r.any())
+        return cls(S, anchor, np.einsum("nka,nk->na", A, r), np.einsum("nk,nk->n", r, r))
+
+    @cached_property
+    def vanishes(self) -> bool:
+        """Whether it is zero at ȳ, of every observation: g and c are zeros then, which eliminations need not read."""
+        return not (self.g.any() or self.c.any())
 
     @property
     def flat(self) -> tuple[Array, Array, Array]:

@@ -122,3 +122,27 @@ def test_a_rise_that_is_known_is_not_asked_for_again(monkeypatch: pytest.MonkeyP
     assert clear(asked)
     assert not clear(None)
     assert not clear(2.0 * SIGNIFICANT)
+
+
+def test_a_plane_is_told_among_wrong_matches():
+    """Homographies fit no pair with wrong matches in it: what they leave is asked again of the clean ones."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(-3.0, 3.0, 400), rng.uniform(-2.0, 2.0, 400), np.zeros(400)])
+    image, landmark, xy = [], [], []
+    for k, angle in enumerate(np.linspace(0.0, 2.0 * np.pi, 12, endpoint=False)):
+        centre = np.array([2.5 * np.cos(angle), 2.5 * np.sin(angle), -6.0]) + 0.3 * rng.normal(size=3)
+        forward = -centre / np.linalg.norm(centre)
+        right = np.cross([0.0, 1.0, 0.0], forward)
+        right /= np.linalg.norm(right)
+        y = (X - centre) @ np.stack([right, np.cross(forward, right), forward]).T
+        pixel = 1000.0 * y[:, :2] / y[:, 2:] + (800.0, 600.0) + 0.5 * rng.normal(size=(400, 2))
+        seen = np.flatnonzero(np.all((pixel > 0.0) & (pixel < (1600.0, 1200.0)), axis=1) & (rng.random(400) < 0.6))
+        named, wrong = seen.copy(), np.flatnonzero(rng.random(len(seen)) < 0.05)
+        named[wrong] = seen[np.roll(wrong, 1)]
+        image.append(np.full(len(seen), k))
+        landmark.append(named)
+        xy.append(pixel[seen])
+    observed = np.concatenate(image), np.concatenate(landmark), np.concatenate(xy)
+    result = initfree.solve(initfree.Problem.from_tracks(*observed, sizes=(1600, 1200)))
+    assert not result.accepted
+    assert "homographies alone explain the images" in result.certificate.reason

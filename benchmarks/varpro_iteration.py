@@ -335,7 +335,9 @@ def stages(problem: Problem, P: np.ndarray) -> dict[str, Callable[[], object]]:
     return found
 
 
-def main(problems: tuple[str, ...] = PROBLEMS, numpy: bool = True, steps: bool = True, share: float = 1.0) -> None:
+def main(
+    problems: tuple[str, ...] = PROBLEMS, numpy: bool = True, steps: bool = True, share: float = 1.0, seconds: float = 5.0
+) -> None:
     """Print the tables.
 
     Args:
@@ -343,6 +345,7 @@ def main(problems: tuple[str, ...] = PROBLEMS, numpy: bool = True, steps: bool =
         numpy: With the plain NumPy version, which takes seconds.
         steps: With the second table.
         share: Of the landmarks; the bound is that of all.
+        seconds: That one thread, two and the generic version take turns for: the longer, the more likely each is alone once.
     """
     table = Table(title="one exact VarPro iteration, ms on one thread / on two; bound: two processes over one")
     columns = ("problem", "observations", "landmarks, cost", "assembly", "factorisation", "one thread", "two", "ratio")
@@ -360,7 +363,7 @@ def main(problems: tuple[str, ...] = PROBLEMS, numpy: bool = True, steps: bool =
             assert np.allclose(other(), reference, rtol=1e-6, atol=1e-9 * np.abs(reference).max()), name
         set_threads(2)
         assert np.array_equal(iteration(), reference), name
-        one, two, slow = in_turns(((1, iteration, 10), (2, iteration, 10), (1, generic, 1)), 5.0)
+        one, two, slow = in_turns(((1, iteration, 10), (2, iteration, 10), (1, generic, 1)), seconds)
         cells = [name, str(problem.tracks.observations)]
         cells += ["{:.2f} / {:.2f}".format(*one_and_two(part)) for part in parts.values()]
         cells += [

@@ -36,10 +36,10 @@ from initfree.varpro import VariableProjection
 @pytest.fixture
 def any_threads(monkeypatch: pytest.MonkeyPatch):
     """Threads as they are left, and cut up even the smallest work."""
-    monkeypatch.setattr(threads, "_SMALL", 0)
     monkeypatch.setattr(shares, "_PAYS", 1)
     before = threads.threads()
-    yield
+    with threads.sharing_all():
+        yield
     set_threads(before)
 
 

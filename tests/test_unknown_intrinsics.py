@@ -12,7 +12,7 @@ from synthetic import Scene, ring, tracks_of, with_a_worse_image
 import initfree
 from initfree.auto import strategy
 from initfree.auto.doubt import euclidean_to_projective, without_intrinsics
-from initfree.two_view.focal import guess_focals, with_focals
+from initfree.two_view.focal import guess_focals, unequal, with_focals
 from initfree.two_view.geometry import two_view_geometries
 
 
@@ -42,6 +42,16 @@ def street(cameras: int = 24, landmarks: int = 1500, noise: float = 0.5) -> Scen
 @pytest.fixture(scope="module")
 def scene() -> Scene:
     return ring(cameras=16, landmarks=400, noise=0.5, keep=0.6, min_observations=3)
+
+
+def test_how_unequal_singular_values_are_is_that_of_their_decomposition():
+    rng = np.random.default_rng(0)
+    F, fk, fl = rng.normal(size=(5, 3, 3)), rng.uniform(0.5, 3.0, size=(5, 7)), rng.uniform(0.5, 3.0, size=(5, 1))
+    F[:, :, 2] = F[:, :, :2] @ [0.3, -0.7]  # rank two, as of every pair
+    found = unequal(F, fk, fl)
+    for n, k in np.ndindex(5, 7):
+        first, second, _ = np.linalg.svd(np.diag([fk[n, k]] * 2 + [1.0]) @ F[n] @ np.diag([fl[n, 0]] * 2 + [1.0]))[1] ** 2
+        assert found[n, k] == pytest.approx(((first - second) / (first + second)) ** 2, abs=1e-12)
 
 
 def test_focal_lengths_are_guessed_from_pairs():

@@ -4,11 +4,13 @@ import time
 from collections.abc import Iterator
 
 import numpy as np
+import pycolmap
 from rich.console import Console
 
 from initfree.api import solve
 from initfree.config import SolveConfig, Strategy
 from initfree.engine.compilation import ABOUT_SECONDS, kept, kernels, must_compile
+from initfree.engine.threads import sharing_all
 from initfree.engine.waiting import compile_waiting
 from initfree.problem import Problem
 from initfree.tracks import Array
@@ -27,7 +29,7 @@ def warmup() -> int:
     console.print(
         f"compiling kernels, once, about {ABOUT_SECONDS} s" if must_compile() else "kernels are compiled; checking"
     )
-    with console.status("") as status:
+    with console.status("") as status, sharing_all():
         for what, problem, config, strategy in _solves():
             status.update(what)
             solve(problem, config, strategy)
@@ -44,8 +46,9 @@ def compile_all() -> None:
     With known intrinsics and without, whichever the solve at hand has: no later solve of the other kind compiles untold.
     """
     image, landmark, xy = _ring()
-    for cameras in (_K, None):
-        solve(Problem.from_tracks(image, landmark, xy, cameras=cameras, sizes=_SIZE))
+    with sharing_all():
+        for cameras in (_K, None):
+            solve(Problem.from_tracks(image, landmark, xy, cameras=cameras, sizes=_SIZE))
     compile_waiting()
 
 
@@ -54,6 +57,9 @@ def _solves() -> Iterator[tuple[str, Problem, SolveConfig, Strategy]]:
     known = Problem.from_tracks(image, landmark, xy, cameras=_K, sizes=_SIZE)
     unknown = Problem.from_tracks(image, landmark, xy, sizes=_SIZE)
     refined = Problem.from_tracks(image, landmark, xy, cameras=_K, sizes=_SIZE, intrinsics="refine")
+    params = [_FOCAL, _FOCAL, _SIZE[0] / 2, _SIZE[1] / 2, 0.0, 0.0, 0.0, 0.0]
+    lens = pycolmap.Camera(model="OPENCV", width=_SIZE[0], height=_SIZE[1], params=params)
+    large = Problem.from_tracks(image, landmark, xy, cameras=lens, intrinsics="refine")
     wrong = np.random.default_rng(1).random(len(xy)) < 0.15
     mixed = xy.copy()
     mixed[wrong] = np.roll(xy[wrong], 7, axis=0)
@@ -61,6 +67,7 @@ def _solves() -> Iterator[tuple[str, Problem, SolveConfig, Strategy]]:
     yield "known intrinsics", known, SolveConfig(), "auto"
     yield "unknown intrinsics", unknown, SolveConfig(), "auto"
     yield "intrinsics to refine", refined, SolveConfig(), "auto"
+    yield "a lens of eight numbers", large, SolveConfig(), "auto"
     yield "wrong matches", matches, SolveConfig(), "auto"
     for formulation in ("pose", "rose", "expose", "pose-rot"):
         yield f"formulation {formulation}", known, SolveConfig(formulation=formulation, max_iterations=5), "single"

@@ -5,9 +5,9 @@ lock. No two parts write the same number and sums over parts do not exist, so re
 threads, bit for bit. (Parts of `tiles` wait for each other's numbers; they are taken in their order.) Threads of our own and
 not Numba's parallel loops: those may not be entered from two threads at once, which is what starts that run side by side do.
 
-One pass follows the other within microseconds, so threads that have done their part stay awake for a while (`waiting`).
-
-Python's interpreter lock is relied on: numbers that threads tell each other outside kernels are written under it.
+One pass follows the other within microseconds, so threads that have done their part stay awake for a while, and take parts
+of kernels without the interpreter (`passes`). Functions that need it (those that call BLAS) are shared under its lock, which
+is relied on: numbers that threads tell each other outside kernels are written under it.
 """
 
 import os
@@ -19,20 +19,22 @@ from typing import Any
 
 import numpy as np
 from numba.core import config
+from numba.core.registry import CPUDispatcher
 
-from initfree.engine.waiting import changed
+from initfree.engine import passes
+from initfree.engine.waiting import changed, looks
 from initfree.errors import InputError
 from initfree.tracks import Index
 
 _PARTS_A_THREAD = 4
 """More parts than threads: one that ends early takes another."""
-_SMALL = 10_000
-"""Observations, or pairs of them, below which a second thread gains little and is not taken from others"""
 _AWAKE = 4e-4
 """Seconds that a thread waits for the next pass before it sleeps"""
 _LINE = 8
 """Numbers of a cache line: what two threads write is in two"""
 
+_small = 2_000
+"""Observations, or pairs of them, below which a second thread gains little and is not taken from others"""
 _threads: int = vars(config)["NUMBA_NUM_THREADS"]
 _lock = Lock()
 _here = local()
@@ -82,42 +84,59 @@ def _keep_alone(alone: bool) -> None:
             _alone += 1 if alone else -1
 
 
+@contextmanager
+def sharing_all() -> Iterator[None]:
+    """Inside, passes over the smallest work are shared too: what is compiled for small problems then serves large ones."""
+    global _small
+    before, _small = _small, 0
+    try:
+        yield
+    finally:
+        _small = before
+
+
 def run(function: Callable[..., Any], work: Index | int, *arguments: Any) -> None:
     """function(begin, end, *arguments) over a range: `work` is its length, or the cumulative work of its members."""
     count = free_threads()
-    size, total = (work, work) if isinstance(work, int) else (len(work) - 1, int(work[-1]))
-    if count == 1 or total < _SMALL:
+    size, total, work = (work, work, passes.EVEN) if isinstance(work, int) else (len(work) - 1, int(work[-1]), work)
+    if count == 1 or total < _small:
         function(0, size, *arguments)
-        return
-    most = count * _PARTS_A_THREAD
-    bounds = [total * part // most for part in range(most + 1)]
-    if not isinstance(work, int):
-        bounds = [0, *np.searchsorted(work, bounds[1:-1]).tolist(), size]
-    parts = iter(range(len(bounds) - 1))
+    elif isinstance(function, CPUDispatcher):
+        _gathered().pass_over(function, size, work, count, arguments)
+    else:
+        _gathered().share(_in_turn(function, size, work, count * _PARTS_A_THREAD, arguments), count - 1)
+
+
+def _in_turn(
+    function: Callable[..., Any], size: int, work: Index, most: int, arguments: tuple[Any, ...]
+) -> Callable[[], None]:
+    """What takes parts of a function that needs the interpreter until there are none."""
+    bounds = [passes.bound(size, work, part, most) for part in range(most + 1)]
+    parts = iter(range(most))
 
     def take() -> None:
         for part in parts:
             if bounds[part] < bounds[part + 1]:
                 function(bounds[part], bounds[part + 1], *arguments)
 
-    _gathered().share(take, count - 1)
+    return take
 
 
 class _Team:
-    """Threads that help with one piece of work at a time.
-
-    The piece is a function that takes parts until there are none: who comes late finds none and nobody waits for him. All
-    but the waits happens under the interpreter lock.
+    """Threads that help with one piece of work at a time: with passes of kernels (`passes`), which need no interpreter, and
+    with functions that take parts until there are none, who comes late finds none. All of the latter but the waits happens
+    under the interpreter lock.
     """
 
     def __init__(self, helpers: int) -> None:
         self._owner: int | None = None
         """the thread that the team works for"""
-        self._news = np.zeros((helpers + 1) * _LINE, dtype=np.int64)
-        """how many pieces there have been; and, a line each, whether a helper is at one"""
+        self._mail = passes.make_mail(helpers + 1)
+        self._busy = np.zeros(helpers * _LINE, dtype=np.int64)
+        """whether a helper is at a function, a line each"""
         self._take: Callable[[], None] | None = None
         self._wanted = 0
-        """helpers that the piece is for: the first ones"""
+        """helpers that the function is for: the first ones"""
         self._over = False
         self._failures: list[BaseException] = []
         self._beds: list[SimpleQueue[None] | None] = [None] * helpers
@@ -128,14 +147,22 @@ class _Team:
         for number in range(helpers):
             Thread(target=self._help, args=(number,), name=f"initfree-{number}", daemon=True).start()
 
+    def pass_over(self, function: Any, size: int, work: Index, count: int, arguments: tuple[Any, ...]) -> None:
+        """A pass of a kernel here and, unless they work for another thread, by the helpers."""
+        if not self._engaged():
+            function(0, size, *arguments)
+            return
+        try:
+            self._wake()
+            done = passes.pass_over(self._mail, function, size, work, count, arguments)
+        finally:
+            self._owner = None
+        if not done:
+            function(0, size, *arguments)  # raises what went wrong
+
     def share(self, take: Callable[[], None], helpers: int) -> None:
         """take() here and, unless they work for another thread, by so many helpers; all of it is done afterwards."""
-        here = get_ident()
-        with _lock:
-            mine = self._owner is None or (self._owner == here and self._take is None)  # interrupted before it began
-            if mine:
-                self._owner = here
-        if not mine:
+        if not self._engaged():
             take()
             return
         try:
@@ -147,6 +174,16 @@ class _Team:
         failures, self._failures = self._failures, []
         for failure in failures or interrupted:
             raise failure
+
+    def _engaged(self) -> bool:
+        """Whether the team works for this thread from now on."""
+        here = get_ident()
+        with _lock:
+            # Its own already: interrupted before it began.
+            mine = self._owner is None or (self._owner == here and self._take is None)
+            if mine:
+                self._owner = here
+        return mine
 
     def _ended(self) -> list[BaseException]:
         """Whatever happened, nobody may write into the buffers after this; interrupts are told when that is so."""
@@ -170,29 +207,34 @@ class _Team:
         self._announce()
 
     def _announce(self) -> None:
-        self._news[0] += 1
+        self._mail[passes.CALLS] += 1
+        self._wake()
+
+    def _wake(self) -> None:
         for bed in self._beds:
             if bed is not None:
                 bed.put(None)
 
     def _wait_for(self, number: int) -> None:
-        at = (number + 1) * _LINE
-        if not self._news[at] or changed(self._news, at, 1, _awake()):
+        at = number * _LINE
+        if not self._busy[at] or changed(self._busy, at, 1, _awake()):
             return
         self._waiting = True
-        while self._news[at]:
+        while self._busy[at]:
             self._done.get()
         self._waiting = False
 
     def _help(self, number: int) -> None:
-        at, seen = (number + 1) * _LINE, 0
+        at, calls = number * _LINE, 0
         while True:
-            if not changed(self._news, 0, seen, _awake()):
-                self._sleep(number, seen)
-            seen = int(self._news[0])
+            passes.serve(self._mail, number + 1, calls, looks(_awake()))
+            if self._mail[passes.CALLS] == calls:
+                self._sleep(number, calls)
+                continue
+            calls = int(self._mail[passes.CALLS])
             if self._over:
                 return
-            self._news[at] = 1
+            self._busy[at] = 1
             take = self._take
             try:
                 if take is not None and number < self._wanted:
@@ -200,14 +242,14 @@ class _Team:
             except BaseException as raised:  # handed to the thread that waits
                 self._failures.append(raised)
             del take  # and with it the buffers
-            self._news[at] = 0
+            self._busy[at] = 0
             if self._waiting:
                 self._done.put(None)
 
-    def _sleep(self, number: int, seen: int) -> None:
+    def _sleep(self, number: int, calls: int) -> None:
         bed: SimpleQueue[None] = SimpleQueue()
         self._beds[number] = bed
-        if self._news[0] == seen:
+        if self._mail[passes.CALLS] == calls and not passes.waits(self._mail, number + 1):
             bed.get()
         self._beds[number] = None
 

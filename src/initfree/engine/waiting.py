@@ -93,8 +93,8 @@ def wait_until(numbers, offset, value):
 
 
 @kernel()
-def _changed(numbers, offset, value, looks):
-    for _ in range(looks):
+def _changed(numbers, offset, value, most):
+    for _ in range(most):
         if now(numbers, offset) != value:
             return True
         pause()
@@ -113,9 +113,14 @@ def _looks_a_second() -> float:
     return _TRIED / min(taken)
 
 
+def looks(seconds: float) -> int:
+    """That take so long."""
+    return max(1, int(seconds * _looks_a_second()))
+
+
 def changed(numbers: Index, offset: int, value: int, seconds: float) -> bool:
     """Whether numbers[offset] is, or within so many seconds becomes, another than `value`."""
-    return _changed(numbers, offset, value, max(1, int(seconds * _looks_a_second())))
+    return _changed(numbers, offset, value, looks(seconds))
 
 
 def compile_waiting() -> None:

@@ -88,20 +88,27 @@ def with_focals(problem: Problem, focal: Array) -> Problem:
 
 
 def _cost(F: Array, fk: Array, fl: Array) -> Array:
-    """s/(s + 0.05²), s = ((σ1² - σ2²)/(σ1² + σ2²))² of diag(f_k, f_k, 1) F diag(f_l, f_l, 1); (pairs, focals).
-
-    With A = σ1² + σ2² = tr EE' and B = σ1² σ2² = (A² - tr (EE')²)/2, s = 1 - 4B/A².
-    """
-    E = F[:, None] * _diagonal(fk)[..., :, None] * _diagonal(fl)[..., None, :]
-    M = E @ E.swapaxes(-1, -2)
-    A = np.trace(M, axis1=-2, axis2=-1)
-    B = 0.5 * (A**2 - np.einsum("...ij,...ij->...", M, M))
-    s = np.maximum(1.0 - 4.0 * B / A**2, 0.0)
+    """s/(s + 0.05²), s = `unequal`; (pairs, focals)."""
+    s = unequal(F, fk, fl)
     return s / (s + _SCALE**2)
 
 
-def _diagonal(f: Array) -> Array:
-    return np.stack([f, f, np.ones_like(f)], axis=-1)
+def unequal(F: Array, fk: Array, fl: Array) -> Array:
+    """((σ1² - σ2²)/(σ1² + σ2²))² of E = diag(f_k, f_k, 1) F diag(f_l, f_l, 1), whose third singular value is zero;
+    (pairs, focals).
+
+    With M = EE', A = σ1² + σ2² = tr M and B = σ1² σ2² = (A² - tr M²)/2 it is 1 - 4B/A². M is
+    G = f_l² (F1 F1' + F2 F2') + F3 F3', F1, F2, F3 the columns of F, with its first two rows and columns times f_k.
+    """
+    p, q = fk**2, fl**2
+
+    def G(i: int, j: int) -> Array:
+        return q * (F[:, i, :2] * F[:, j, :2]).sum(axis=1)[:, None] + (F[:, i, 2] * F[:, j, 2])[:, None]
+
+    g00, g11, g22 = G(0, 0), G(1, 1), G(2, 2)
+    A = p * (g00 + g11) + g22
+    squared = p * (p * (g00**2 + 2.0 * G(0, 1) ** 2 + g11**2) + 2.0 * (G(0, 2) ** 2 + G(1, 2) ** 2)) + g22**2
+    return np.maximum(1.0 - 2.0 * (A**2 - squared) / A**2, 0.0)
 
 
 def has_fundamental_matrices(problem: Problem) -> bool:

@@ -273,20 +273,28 @@ def bound(name: str, rounds: int = 6, seconds: float = 0.4) -> float:
 
 
 @numba.njit(nogil=True)
-def _nothing(begin, end, numbers):
-    numbers[begin] = end
+def _roots(begin, end, numbers):
+    """Some ten microseconds a member, whatever else there is in the cache."""
+    for k in range(begin, end):
+        for n in range(2000):
+            numbers[64 * k] = np.sqrt(numbers[64 * k] + n)
 
 
-def waking(repeats: int = 300) -> float:
-    """Microseconds that a pass on two threads takes when there is nothing to do: the median."""
-    numbers, taken = np.zeros(10**6), []
+def cost_of_a_pass(repeats: int = 2000) -> float:
+    """Microseconds, the median, that a pass on two threads takes longer than half of the same work without one."""
+    numbers = np.zeros(64 * 8)
+    work = 10**6 * np.arange(9)
+    seconds: list[list[float]] = [[], []]
+    calls = (lambda: _roots(0, 4, numbers)), (lambda: run(_roots, work, numbers))
     set_threads(2)
     for _ in range(repeats):
-        began = time.perf_counter()
-        run(_nothing, len(numbers) - 1, numbers)
-        taken.append(time.perf_counter() - began)
+        for call, taken in zip(calls, seconds, strict=True):
+            began = time.perf_counter()
+            call()
+            taken.append(time.perf_counter() - began)
     set_threads(1)
-    return 1e6 * float(np.median(taken))
+    half, shared = np.median(seconds, axis=1)
+    return 1e6 * float(shared - half)
 
 
 def some(problem: Problem, share: float) -> Problem:
@@ -387,7 +395,7 @@ def main(
         by_stage.add_row(name, *(f"{a:.1f} / {b:.1f} ({a / b:.2f}x)" for a, b in timed.values()))
     for result in (table, by_stage) if steps else (table,):
         Console(width=180).print(result)
-    print(f"a pass of two threads that have nothing to do: {waking():.0f} microseconds")
+    print(f"a pass on two threads costs {cost_of_a_pass():.0f} microseconds more than half of its work")
 
 
 if __name__ == "__main__":

@@ -35,6 +35,19 @@ def invert(begin, end, matrices):
 
 
 @kernel()
+def fail_once(begin, end, done):
+    for k in range(begin, end):
+        done[k] += 1
+        if done[k] == 1:
+            raise ValueError("the first time")
+
+
+@kernel()
+def total(begin, end, x):
+    return x[begin:end].sum()
+
+
+@kernel()
 def meet(begin, end, told):
     """The first part waits a second or so for a later one to begin."""
     if begin == 0:
@@ -84,6 +97,18 @@ def test_what_fails_in_a_part_is_raised_and_the_next_pass_runs():
     done = np.zeros(40, dtype=np.int64)
     run(count, 40, done)
     assert_array_equal(done, 1)
+
+
+def test_what_fails_in_a_part_alone_is_not_lost():
+    set_threads(2)
+    with pytest.raises(RuntimeError, match="fail_once failed in a part"):
+        run(fail_once, 8, np.zeros(8, dtype=np.int64))
+
+
+def test_a_kernel_that_returns_something_is_refused():
+    set_threads(2)
+    with pytest.raises(TypeError, match="total returns float64"):
+        run(total, 8, np.zeros(8))
 
 
 @pytest.mark.parametrize("number", [2, 4])

@@ -181,6 +181,10 @@ def address(function: Any, arguments: tuple[Any, ...]) -> int:
         kinds = (types.intp, types.intp, *map(typeof, arguments))
         function.compile(kinds)
         compiled = function.overloads[kinds]
+        if compiled.signature.return_type != types.none:
+            raise TypeError(
+                f"{function.__name__} returns {compiled.signature.return_type}; a kernel in parts returns nothing"
+            )
         found = _addresses[key] = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
     return found
 

@@ -158,7 +158,8 @@ class _Team:
         finally:
             self._owner = None
         if not done:
-            function(0, size, *arguments)  # raises what went wrong
+            function(0, size, *arguments)  # raises what went wrong, unless that was of one time
+            raise RuntimeError(f"{function.__name__} failed in a part and not when it was run again")
 
     def share(self, take: Callable[[], None], helpers: int) -> None:
         """take() here and, unless they work for another thread, by so many helpers; all of it is done afterwards."""

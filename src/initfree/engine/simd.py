@@ -33,6 +33,8 @@ class _VectorModel(models.PrimitiveModel):
 LANES_2, LANES_3, LANES_4, LANES_6, LANES_8 = (0,) * 2, (0,) * 3, (0,) * 4, (0,) * 6, (0,) * 8
 """tuples say by their length, which the compiler knows, how long a vector is"""
 
+LINE = 8
+"""numbers of a cache line"""
 _LONGEST = 32
 """lanes of a vector"""
 _OTHER = any(vars(config).get(name) for name in ("CPU_NAME", "CPU_FEATURES"))
@@ -48,8 +50,8 @@ def vectors(count: int, size: int) -> Array:
 
 def aligned(count: int) -> Array:
     """A flat array that begins where a cache line does: vectors of 8 at multiples of 8 lie in one line each."""
-    flat = np.empty(count + 8)
-    begin = -(flat.ctypes.data // 8) % 8
+    flat = np.empty(count + LINE)
+    begin = -(flat.ctypes.data // 8) % LINE
     return flat[begin : begin + count]
 
 
@@ -248,13 +250,37 @@ def _store(_typing, array: Any, offset: Any, vector: Any) -> Any:
     return types.void(array, types.intp, vector), generate
 
 
+def _prefetch(builder, place, to_write):
+    """Begin to bring the cache line of a place here."""
+    byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+    how = [ir.Constant(word, value) for value in (int(to_write), 3, 1)]  # soon, and numbers
+    prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(prefetch, [builder.bitcast(place, byte), *how])
+
+
+def _fetching(to_write: bool) -> Any:
+    """A function of an array and an offset."""
+
+    @intrinsic
+    def fetch(_typing, array: Any, offset: Any) -> Any:
+        def generate(context, builder, signature, arguments):
+            data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+            _prefetch(builder, builder.gep(data, [arguments[1]]), to_write)
+            return context.get_dummy_value()
+
+        return types.void(array, types.intp), generate
+
+    return fetch
+
+
 @intrinsic
 def _subtract_products(
-    _typing, array: Any, tiles: Any, strips: Any, step: Any, by: Any, count: Any, strips_like: Any, lanes: Any
+    _typing, array: Any, tiles: Any, strips: Any, step: Any, by: Any, count: Any, ahead: Any, like: Any, lanes: Any
 ) -> Any:
     def generate(context, builder, signature, arguments):
-        flat, tiles, strips, step, by, count = arguments[:6]
-        rows, width = range(len(signature.args[6])), len(signature.args[7])
+        flat, tiles, strips, step, by, count, ahead = arguments[:7]
+        rows, width = range(len(signature.args[7])), len(signature.args[8])
         data = context.make_array(signature.args[0])(context, builder, flat).data
         integer, vector = ir.IntType(64), ir.VectorType(ir.DoubleType(), width)
 
@@ -275,6 +301,7 @@ def _subtract_products(
         k, sums = builder.phi(integer), [builder.phi(vector) for _ in places]
         at = builder.mul(k, ir.Constant(integer, width))
         factors = [loaded(address(strips, r, at)) for r in rows]
+        _prefetch(builder, builder.gep(data, [builder.add(ahead, at)]), to_write=False)
         after = list(sums)
         for c in range(width):
             place = builder.add(builder.add(by, at), ir.Constant(integer, c))
@@ -295,8 +322,8 @@ def _subtract_products(
             builder.store(result, place).align = 8 * width
         return context.get_dummy_value()
 
-    numbers = (types.intp,) * 5
-    return types.void(array, *numbers, strips_like, lanes), generate
+    numbers = (types.intp,) * 6
+    return types.void(array, *numbers, like, lanes), generate
 
 
 zeros: Any = _zeros
@@ -327,7 +354,11 @@ total: Any = _total
 """total(vector): the sum of its numbers"""
 store: Any = _store
 """store(array, offset, vector): array[offset:] = vector"""
+fetch_to_read, fetch_to_write = _fetching(to_write=False), _fetching(to_write=True)
+"""fetch_to_read(array, offset): begin to bring the cache line of array[offset] here, from memory or from another core; to
+write it, also take it from all others"""
 subtract_products: Any = _subtract_products
-"""subtract_products(array, tiles, strips, step, by, count, rows, lanes): of `rows` strips, `step` numbers apart (rows is a
+"""subtract_products(array, tiles, strips, step, by, count, ahead, rows, lanes): of `rows` strips, `step` numbers apart (rows is a
 tuple like lanes), column c of the tile at `tiles` -= sum of column k at `strips` times number c of column k at `by`, k below
-`count`. A column is a vector, the next one follows it; all sums stay in registers"""
+`count`. A column is a vector, the next one follows it; all sums stay in registers. Meanwhile column k at `ahead` is
+fetched"""

@@ -20,10 +20,12 @@ from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.envelope import Envelope
 from initfree.engine.kernels import kernel
 from initfree.engine.simd import (
+    LINE,
     WIDE,
     add_product,
     add_products,
     aligned,
+    fetch_to_read,
     load,
     number,
     store,
@@ -31,7 +33,7 @@ from initfree.engine.simd import (
     total,
     zeros,
 )
-from initfree.engine.waiting import next_of, tell, wait_until
+from initfree.engine.waiting import next_of, now, tell, wait_until
 from initfree.tracks import Array, Index
 
 LANES = (0,) * (8 if WIDE else 4)
@@ -136,6 +138,9 @@ def add_blocks(numbers, row, pair_column, side, column, place, first, last, widt
     slots = column.shape[1]
     for index in range(numbers.size):
         n = numbers[index]
+        ahead = numbers[min(index + 2, numbers.size - 1)] * slots * slots  # another core may have written it
+        for c in range(0, slots * slots, LINE):
+            fetch_to_read(blocks, ahead + c)
         i, k, by_row, by_column = row[n], pair_column[n], slots, np.int64(1)
         if side[n] < 0:
             i, k, by_row, by_column = k, i, by_column, by_row
@@ -206,18 +211,21 @@ def _factorise(_begin, _end, strips, lanes, matrix, flat, reciprocal, told):
             wait_until(told, _DONE + j // 3, 1)
             corner, rows, since = start[j] + j * square, start[first], max(begin[three], begin[j // 3])
             by, count = start[j] + since * square, width * (j - since)
+            # The next strip comes from another core's cache meanwhile, if nobody writes it any more.
+            following = j + 1 < first and now(told, _DONE + (j + 1) // 3) == 1
+            ahead = start[j + 1] + since * square if following else by
             if last - first == 3:
-                subtract_products(flat, rows + j * square, rows + since * square, step, by, count, _THREE, lanes)
+                subtract_products(flat, rows + j * square, rows + since * square, step, by, count, ahead, _THREE, lanes)
             for i in range(first, last):
                 rows = start[i]
                 if last - first < 3:
-                    subtract_products(flat, rows + j * square, rows + since * square, step, by, count, _ONE, lanes)
+                    subtract_products(flat, rows + j * square, rows + since * square, step, by, count, by, _ONE, lanes)
                 _divide(flat, rows + j * square, corner, reciprocal[width * j :], lanes)
         for j in range(first, last):
             for i in range(j, last):
                 corner, rows, by = start[j] + j * square, start[i], start[j] + before
                 count = width * (j - begin[three])
-                subtract_products(flat, rows + j * square, rows + before, step, by, count, _ONE, lanes)
+                subtract_products(flat, rows + j * square, rows + before, step, by, count, by, _ONE, lanes)
                 if i == j:
                     _factorise_tile(flat, corner, reciprocal[width * j :], lanes, told)
                 else:

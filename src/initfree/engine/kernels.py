@@ -180,13 +180,31 @@ def quadratic_costs(begin, end, S, anchor, g, c, y, costs):
 
 
 @kernel()
-def back_substitute(begin, end, ptr, cam, Z, M, u, shift, X, step, moved, gain):
-    """Landmarks on the unit sphere after the joint step that moves the cameras by `step`, from what `condense` left.
+def half_squares(begin, end, ranges, u, total):
+    """1/2 sum |u_j|² over each of the ranges begin ... end (`shares`), by the thread that left u."""
+    for t in range(begin, end):
+        squares = 0.0
+        for j in range(ranges[t], ranges[t + 1]):
+            squares += u[j, 0] * u[j, 0] + u[j, 1] * u[j, 1] + u[j, 2] * u[j, 2]
+        total[t] = 0.5 * squares
 
-    δ_j = -M_j' (u_j + sum_i Z_ij' step_i X_j), X_j <- X_j + N_j δ_j, back on the unit sphere. gain_j = 1/2 shift_j |δ_j|² is
-    what the damped reduced system leaves out of the undamped quadratic's decrease.
+
+@kernel()
+def back_substitute(begin, end, ranges, ptr, cam, Z, M, u, shift, X, step, moved, gain):
+    """Landmarks of ranges begin ... end (`shares`) on the unit sphere after the joint step that moves the cameras by `step`,
+    from what `condense` left.
+
+    δ_j = -M_j' (u_j + sum_i Z_ij' step_i X_j), X_j <- X_j + N_j δ_j, back on the unit sphere. 1/2 shift_j |δ_j|² is what the
+    damped reduced system leaves out of the undamped quadratic's decrease, gain its sum over a range.
     """
+    for t in range(begin, end):
+        gain[t] = _back_substitute(ranges[t], ranges[t + 1], ptr, cam, Z, M, u, shift, X, step, moved)
+
+
+@kernel(inline="always")
+def _back_substitute(begin, end, ptr, cam, Z, M, u, shift, X, step, moved):
     N = room((4, 3))
+    gain = 0.0
     for j in range(begin, end):
         x0, x1, x2, x3 = X[j, 0], X[j, 1], X[j, 2], X[j, 3]
         sphere_tangent(x0, x1, x2, x3, N)
@@ -197,7 +215,7 @@ def back_substitute(begin, end, ptr, cam, Z, M, u, shift, X, step, moved, gain):
             u1 += Z[a, 1, 0] * y0 + Z[a, 1, 1] * y1 + Z[a, 1, 2] * y2
             u2 += Z[a, 2, 0] * y0 + Z[a, 2, 1] * y1 + Z[a, 2, 2] * y2
         d0, d1, d2 = unwhitened(M[j], u0, u1, u2)
-        gain[j] = 0.5 * shift[j] * (d0 * d0 + d1 * d1 + d2 * d2)
+        gain += 0.5 * shift[j] * (d0 * d0 + d1 * d1 + d2 * d2)
         norm = 0.0
         for k in range(4):
             moved[j, k] = X[j, k] - (N[k, 0] * d0 + N[k, 1] * d1 + N[k, 2] * d2)
@@ -205,3 +223,4 @@ def back_substitute(begin, end, ptr, cam, Z, M, u, shift, X, step, moved, gain):
         norm = 1.0 / np.sqrt(norm)
         for k in range(4):
             moved[j, k] *= norm
+    return gain

@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from initfree.engine import products, threads
+from initfree.engine import kernels, products, threads
 from initfree.engine.blocks import ROW, assemble, write
 from initfree.engine.camera_pairs import NO_PAIRS, CameraPairs
 from initfree.engine.factorisation import factorisation
@@ -90,7 +90,11 @@ class Condensed:
     @property
     def gain(self) -> float:
         """What landmarks alone gain at fixed cameras; zero where they are at v* already, as with projected residuals."""
-        return 0.0 if self.weight.size or self._solved else 0.5 * float(np.vdot(self.u, self.u))
+        if self.weight.size or self._solved:
+            return 0.0
+        gain = np.empty(len(self.shares.ranges) - 1)
+        threads.run(kernels.half_squares, self.shares.range_work, self.shares.ranges, self.u, gain)
+        return float(gain.sum())
 
 
 class Matrix(Protocol):

@@ -64,6 +64,9 @@ class ReducedSystem:
     def back_substitute(self, step: Array) -> tuple[Array, float]:
         """Homogeneous landmarks after the joint step, on unit spheres, and what their damping adds to the decrease."""
         t, c = self.tracks, self._condensed
-        moved, gain = np.empty_like(c.X), np.empty(t.landmarks)
-        threads.run(kernels.back_substitute, t.ptr, t.ptr, t.cam, c.columns, c.M, c.u, c.shift, c.X, step, moved, gain)
+        moved, gain = np.empty_like(c.X), np.empty(len(c.shares.ranges) - 1)
+        left = c.columns, c.M, c.u, c.shift, c.X
+        threads.run(
+            kernels.back_substitute, c.shares.range_work, c.shares.ranges, t.ptr, t.cam, *left, step, moved, gain
+        )
         return moved, float(gain.sum())

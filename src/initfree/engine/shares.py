@@ -63,6 +63,9 @@ class Shares:
     pair_rows: Numbers
     work: Index
     """observations before each share, (shares + 1,)"""
+    range_work: Index
+    """what ranges take, those before each, (ranges + 1,): passes over ranges are cut where shares are, so that a thread finds
+    what it left there itself"""
 
     @property
     def rows(self) -> int:
@@ -104,8 +107,8 @@ def _made_of(tracks: Tracks, coupled: bool) -> Shares:
     shares = min(tracks.observations // _LARGE, _MOST[1]) if many else min(met // _PAYS, _MOST[0])
     shares = 1 << max(shares.bit_length() - 1, 0)
     each = max(1, (cached if many else min(cached, met // _LONG)) // shares)
-    # What a landmark takes: its observations, and somewhat less for every two of them.
-    taken = np.concatenate([[0], np.cumsum(3 * length + two)])
+    # What a landmark takes in the mean of the stages: five for each observation, one for every two of them.
+    taken = np.concatenate([[0], np.cumsum(5 * length + two)])
     ranges = np.searchsorted(taken, np.linspace(0, taken[-1], shares * each + 1)).astype(np.int64)
     ranges[0], ranges[-1] = 0, tracks.landmarks
     first = np.concatenate([[0], np.cumsum(two + length)])[ranges]
@@ -137,6 +140,7 @@ def _made_of(tracks: Tracks, coupled: bool) -> Shares:
         pair_ptr=np.concatenate([[0], np.cumsum(np.bincount(of_row, minlength=len(pairs)))]),
         pair_rows=np.argsort(of_row, kind="stable").astype(np.int32),
         work=tracks.ptr[ranges[of_share]],
+        range_work=taken[ranges],
     )
 
 

@@ -195,13 +195,22 @@ def condense(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, 
 
 
 @kernel()
-def back_substitute(begin, end, ptr, cam, G, Q, M, u, shift, xyz, step, moved, gain):
-    """Landmarks after the joint step, from what `condense` left: X_j <- X_j - M_j'(u_j + sum_i Q_i'G_i step_i).
+def back_substitute(begin, end, ranges, ptr, cam, G, Q, M, u, shift, xyz, step, moved, gain):
+    """Landmarks of ranges begin ... end (`engine.shares`) after the joint step, from what `condense` left:
+    X_j <- X_j - M_j'(u_j + sum_i Q_i'G_i step_i).
 
-    gain_j = 1/2 shift_j |δ_j|² is the landmark's share of the damping in the predicted decrease.
+    1/2 |u_j|² + 1/2 shift_j |δ_j|² is the landmark's share of the predicted decrease, gain its sum over a range.
     """
+    for t in range(begin, end):
+        gain[t] = _back_substitute(ranges[t], ranges[t + 1], ptr, cam, G, Q, M, u, shift, xyz, step, moved)
+
+
+@kernel(inline="always")
+def _back_substitute(begin, end, ptr, cam, G, Q, M, u, shift, xyz, step, moved):
+    gain = 0.0
     for j in range(begin, end):
         u0, u1, u2 = u[j, 0], u[j, 1], u[j, 2]
+        gain += 0.5 * (u0 * u0 + u1 * u1 + u2 * u2)
         for a in range(ptr[j], ptr[j + 1]):
             k = cam[a]
             r0 = r1 = 0.0
@@ -213,7 +222,8 @@ def back_substitute(begin, end, ptr, cam, G, Q, M, u, shift, xyz, step, moved, g
             u2 += Q[a, 0, 2] * r0 + Q[a, 1, 2] * r1
         d0, d1, d2 = unwhitened(M[j], u0, u1, u2)
         moved[j, 0], moved[j, 1], moved[j, 2] = xyz[j, 0] - d0, xyz[j, 1] - d1, xyz[j, 2] - d2
-        gain[j] = 0.5 * shift[j] * (d0 * d0 + d1 * d1 + d2 * d2)
+        gain += 0.5 * shift[j] * (d0 * d0 + d1 * d1 + d2 * d2)
+    return gain
 
 
 @kernel()

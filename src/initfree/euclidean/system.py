@@ -59,10 +59,13 @@ class CondensedSystem:
     def back_substitute(self, step: Array, xyz: Array) -> tuple[Array, float]:
         """Landmarks after the joint step (cameras, width), and their share of the decrease that the quadratic predicts."""
         t = self._tracks
-        moved, damped = np.empty_like(xyz), np.empty(t.landmarks)
+        shares = self._shares
+        moved, gain = np.empty_like(xyz), np.empty(len(shares.ranges) - 1)
         left = rows_of(self._G, 2, self._width), self._Q, self._M, self._u, self._shift
-        threads.run(kernels.back_substitute, t.ptr, t.ptr, t.cam, *left, xyz, step, moved, damped)
-        return moved, 0.5 * float(np.vdot(self._u, self._u)) + float(damped.sum())
+        threads.run(
+            kernels.back_substitute, shares.range_work, shares.ranges, t.ptr, t.cam, *left, xyz, step, moved, gain
+        )
+        return moved, float(gain.sum())
 
 
 class MetricSystem(CondensedSystem):

@@ -8,10 +8,14 @@ _WHITENING_ROUNDS = 10
 """Scaling the cameras to unit norm and whitening their rows take turns; this many agree to about four digits."""
 
 
+def cameras_on_spheres(P: Array) -> Array:
+    """Every camera scaled to unit norm."""
+    return P / np.linalg.norm(P, axis=(1, 2), keepdims=True)
+
+
 def on_spheres(P: Array, X: Array) -> tuple[Array, Array]:
     """Every camera and every landmark scaled to unit norm."""
-    P = P / np.linalg.norm(P, axis=(1, 2), keepdims=True)
-    return P, X / np.linalg.norm(X, axis=1, keepdims=True)
+    return cameras_on_spheres(P), X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
 def whitening(P: Array) -> tuple[Array, Array]:
@@ -21,7 +25,7 @@ def whitening(P: Array) -> tuple[Array, Array]:
     """
     G, inverse = np.eye(4), np.eye(4)
     for _ in range(_WHITENING_ROUNDS):
-        P = P / np.linalg.norm(P, axis=(1, 2), keepdims=True)
+        P = cameras_on_spheres(P)
         _, s, Vt = np.linalg.svd(P.reshape(-1, 4), full_matrices=False)
         s = np.maximum(s, 1e-9 * s[0]) / np.sqrt(3.0 * len(P) / 4.0)
         P = P @ (Vt.T / s)

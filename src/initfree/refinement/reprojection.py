@@ -17,7 +17,7 @@ from initfree.engine.losses import Cauchy
 from initfree.engine.quadratic import Quadratic, project
 from initfree.engine.reduced_system import ReducedSystem
 from initfree.engine.robust_stage import RobustStage
-from initfree.refinement.frames import on_spheres, whitening
+from initfree.refinement.frames import cameras_on_spheres, on_spheres, whitening
 from initfree.tracks import Array, Tracks
 
 
@@ -137,7 +137,7 @@ class ProjectiveRefinement(RobustStage):
             return None
         step, predicted = solved
         X, landmarks = self._system.back_substitute(step)
-        P, X = on_spheres(self.P + step, X)
+        P = cameras_on_spheres(self.P + step)
         y = project(self._tracks, P, X)
         squared = self._error.squared_residuals(y)
         return ProjectiveTrial(

@@ -161,6 +161,31 @@ def _total(_typing, vector: Any) -> Any:
     return types.float64(vector), generate
 
 
+@intrinsic
+def _column_totals(_typing, vector: Any, array: Any, offset: Any) -> Any:
+    def generate(context, builder, signature, arguments):
+        vector, array, offset = arguments
+        lanes = signature.args[0].lanes
+        columns = []
+        for c in range(lanes):
+            at = builder.add(offset, ir.Constant(offset.type, c * lanes))
+            column = builder.load(_address(context, builder, signature.args[1], array, at, lanes))
+            column.align = 8
+            columns.append(builder.fmul(vector, column))
+        # Two columns become one, in which lanes whose number has this bit are the second's.
+        for bit in (1 << k for k in range(lanes.bit_length() - 1)):
+            own = [lane + lanes * (lane & bit > 0) for lane in range(lanes)]
+            other = [(lane ^ bit) + lanes * (lane & bit > 0) for lane in range(lanes)]
+            masks = [ir.Constant(ir.VectorType(ir.IntType(32), lanes), places) for places in (own, other)]
+            columns = [
+                builder.fadd(*(builder.shuffle_vector(first, second, mask) for mask in masks))
+                for first, second in zip(columns[::2], columns[1::2], strict=True)
+            ]
+        return columns[0]
+
+    return vector(vector, array, types.intp), generate
+
+
 def arranged(*places: int) -> Any:
     """A function of a vector: its numbers at these places, one for each lane of the result."""
 
@@ -352,6 +377,9 @@ difference: Any = _difference
 """difference(one, other): one - other"""
 total: Any = _total
 """total(vector): the sum of its numbers"""
+column_totals: Any = _column_totals
+"""column_totals(vector, array, offset): of the square tile at array[offset], column by column, each times the vector, their
+totals: number c is that of column c"""
 store: Any = _store
 """store(array, offset, vector): array[offset:] = vector"""
 fetch_to_read, fetch_to_write = _fetching(to_write=False), _fetching(to_write=True)

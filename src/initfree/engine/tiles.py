@@ -23,14 +23,14 @@ from initfree.engine.simd import (
     LINE,
     WIDE,
     add_product,
-    add_products,
     aligned,
+    column_totals,
+    difference,
     fetch_to_read,
     load,
     number,
     store,
     subtract_products,
-    total,
     zeros,
 )
 from initfree.engine.waiting import next_of, now, tell, wait_until
@@ -240,11 +240,13 @@ def _substitute(strips, lanes, flat, reciprocal, x):
     width = len(lanes)
     for strip in range(start.size):
         at, own = start[strip], strip * width
-        v, w = load(x, own, lanes), zeros(lanes)
-        for k in range(width * begin[strip // 3], own, 2):  # strips have an even number of rows
-            v = add_product(v, load(flat, at + width * k, lanes), -number(x, k))
-            w = add_product(w, load(flat, at + width * k + width, lanes), -number(x, k + 1))
-        store(x, own, add_product(v, w, 1.0))
+        s0, s1, s2, s3 = load(x, own, lanes), zeros(lanes), zeros(lanes), zeros(lanes)
+        for k in range(width * begin[strip // 3], own, 4):  # tiles have four columns or eight
+            s0 = add_product(s0, load(flat, at + width * k, lanes), -number(x, k))
+            s1 = add_product(s1, load(flat, at + width * (k + 1), lanes), -number(x, k + 1))
+            s2 = add_product(s2, load(flat, at + width * (k + 2), lanes), -number(x, k + 2))
+            s3 = add_product(s3, load(flat, at + width * (k + 3), lanes), -number(x, k + 3))
+        store(x, own, add_product(add_product(s0, s1, 1.0), add_product(s2, s3, 1.0), 1.0))
         for c in range(width):
             x[own + c] *= reciprocal[own + c]
             for d in range(c + 1, width):
@@ -256,5 +258,5 @@ def _substitute(strips, lanes, flat, reciprocal, x):
                 x[own + c] -= flat[at + width * (own + c) + d] * x[own + d]
             x[own + c] *= reciprocal[own + c]
         v = load(x, own, lanes)
-        for k in range(width * begin[strip // 3], own):
-            x[k] -= total(add_products(zeros(lanes), v, load(flat, at + width * k, lanes)))
+        for k in range(width * begin[strip // 3], own, width):
+            store(x, k, difference(load(x, k, lanes), column_totals(v, flat, at + width * k)))

@@ -11,9 +11,9 @@ from initfree.tracks import Array, Index
 
 _SPARSE = 500
 """Rows from which on a dissection pays for itself"""
-_WORTHWHILE, _LARGE = 0.5, 10_000
-"""Share of the tiles' multiply-adds below which many small matrices are faster, and rows from which on all of them count:
-what tiles are summed from then comes from memory (benchmarks/sparse_factorisation.py)"""
+_WORTHWHILE, _WORTHWHILE_LARGE, _LARGE = 0.5, 0.7, 10_000
+"""Share of the tiles' multiply-adds below which many small matrices are faster, that of large systems and rows from which on
+they are large: what tiles are summed from then comes from memory (benchmarks/sparse_factorisation.py)"""
 
 
 class Factorisation(Protocol):
@@ -39,6 +39,6 @@ def factorisation(pairs: CameraPairs, column: Index, size: int) -> Factorisation
     order = pairs.envelope(column, size)
     if size >= _SPARSE:
         sparse = SparseFactorisation(pairs, column, size)
-        if sparse.flops < (_WORTHWHILE if size < _LARGE else 1.0) * order.flops:
+        if sparse.flops < (_WORTHWHILE if size < _LARGE else _WORTHWHILE_LARGE) * order.flops:
             return sparse
     return TiledFactorisation(pairs, column, size, order=order)

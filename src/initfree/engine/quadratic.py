@@ -28,8 +28,7 @@ class Quadratic:
     @classmethod
     def from_rows(cls, A: Array, anchor: Array, r: Array) -> "Quadratic":
         """Linear residuals r + A (y - ȳ), A (observations, rows, 3): S = A'A, g = A'r, c = r'r."""
-        S = np.stack([np.einsum("nk,nk->n", A[:, :, a], A[:, :, b]) for a in range(3) for b in range(a, 3)], axis=1)
-        return cls(S, anchor, np.einsum("nka,nk->na", A, r), np.einsum("nk,nk->n", r, r))
+        return cls(squares(A), anchor, np.einsum("nka,nk->na", A, r), np.einsum("nk,nk->n", r, r))
 
     @cached_property
     def vanishes(self) -> bool:
@@ -59,6 +58,11 @@ class Quadratic:
         if self.vanishes:
             return replace(self, S=self.S * w[:, None])
         return Quadratic(self.S * w[:, None], self.anchor, self.g * w[:, None], self.c * w)
+
+
+def squares(A: Array) -> Array:
+    """S = A'A of every observation's rows, (observations, 6)."""
+    return np.stack([np.einsum("nk,nk->n", A[:, :, a], A[:, :, b]) for a in range(3) for b in range(a, 3)], axis=1)
 
 
 @dataclass(frozen=True)

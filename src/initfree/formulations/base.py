@@ -13,9 +13,13 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from initfree.engine.quadratic import Quadratic
+from initfree.engine.quadratic import Quadratic, squares
 from initfree.errors import InputError
 from initfree.tracks import Array
+
+
+_AT_ONCE = 4096
+"""observations whose rows stay in a core's cache: those of millions would be gigabytes"""
 
 
 class Formulation(Protocol):
@@ -53,12 +57,15 @@ class LinearFormulation:
         self.alpha = alpha
 
     def rows(self, m: Array) -> Array:
-        """A, (n, rows, 3), with sqrt(1 - α) and sqrt(α) inside."""
+        """A, (n, rows, 3), with sqrt(1 - α) and sqrt(α) inside; of some observations at a time, each by itself."""
         raise NotImplementedError(f"{type(self).__name__} must give its rows")
 
     def quadratic(self, m: Array, y: Array) -> Quadratic:
-        A = self.rows(m)
-        return Quadratic.from_rows(A, homogeneous(m), np.zeros(A.shape[:2]))
+        S = np.empty((len(m), 6))
+        for begin in range(0, len(m), _AT_ONCE):
+            some = slice(begin, begin + _AT_ONCE)
+            S[some] = squares(self.rows(m[some]))
+        return Quadratic(S, homogeneous(m), np.zeros((len(m), 3)), np.zeros(len(m)))
 
     def squared_residuals(self, m: Array, y: Array) -> Array:
         return self.quadratic(m, y).squared_residuals(y)

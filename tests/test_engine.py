@@ -91,7 +91,7 @@ def test_every_two_observations_of_a_landmark_meet_once_in_a_row_of_their_share(
     assert sorted(listed) == sorted(expected)
     assert shares.shares_of(tracks, coupled=True) is cut
     alone = shares.shares_of(tracks, coupled=False)
-    assert len(alone.shares) == 9
+    assert len(alone.shares) == (9 if in_cache < 8000 else 2)
     assert_array_equal(alone.later, alone.earlier)
     assert_array_equal(np.sort(alone.later), np.arange(tracks.observations))
     ptr, rows = alone.of_pairs

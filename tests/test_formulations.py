@@ -153,6 +153,18 @@ def test_quadratic_of_a_linear_formulation_is_exact_everywhere(name: str):
     assert_allclose(formulation.quadratic(m, y).squared_residuals(far), formulation.squared_residuals(m, far), rtol=1e-11)
 
 
+@pytest.mark.parametrize("name", LINEAR)
+def test_rows_of_some_observations_at_a_time_give_the_quadratics_of_all(name: str, monkeypatch: pytest.MonkeyPatch):
+    formulation = make(name, ALPHA)
+    m, y = observations(6)
+    whole = formulation.quadratic(m, y)
+    monkeypatch.setattr(base, "_AT_ONCE", 7)
+    assert len(m) % 7  # a last part that is shorter
+    parts = formulation.quadratic(m, y)
+    for one, other in zip((whole.S, whole.anchor, whole.g, whole.c), (parts.S, parts.anchor, parts.g, parts.c), strict=True):
+        assert_allclose(other, one, rtol=1e-15)
+
+
 # --- pOSE+rot -----------------------------------------------------------------------------------------------------------
 
 

@@ -32,7 +32,7 @@ _one, _other = arranged(0, 0, 0, 1, 1, 2), arranged(0, 1, 2, 1, 2, 2)
 
 
 @kernel(inline="always")
-def _times(s, x):
+def times(s, x):
     """S x, S as six numbers."""
     product = add_products(zeros(LANES_4), _column0(s), _lane0(x))
     product = add_products(product, _column1(s), _lane1(x))
@@ -40,7 +40,7 @@ def _times(s, x):
 
 
 @kernel(inline="always")
-def _combined(columns, at, step, x0, x1, x2):
+def combined(columns, at, step, x0, x1, x2):
     """The three columns from `at` on, each `step` numbers after the other, times x."""
     product = add_product(zeros(LANES_4), load(columns, at, LANES_4), x0)
     product = add_product(product, load(columns, at + step, LANES_4), x1)
@@ -48,9 +48,9 @@ def _combined(columns, at, step, x0, x1, x2):
 
 
 @kernel(inline="always")
-def _projected(columns, at, x0, x1, x2, x3):
+def projected(columns, at, x0, x1, x2, x3):
     """P X."""
-    return add_product(_combined(columns, at, 4, x0, x1, x2), load(columns, at + 12, LANES_4), x3)
+    return add_product(combined(columns, at, 4, x0, x1, x2), load(columns, at + 12, LANES_4), x3)
 
 
 @kernel(inline="always")
@@ -78,7 +78,7 @@ def _six(y0, y1, y2, z0, z1, z2):
 @kernel(inline="always")
 def _slope(s, y, anchor, g, a):
     """γ = S (y - ȳ) + g; an empty g is zero."""
-    slope = _times(s, difference(y, _padded(load(anchor, 3 * a, LANES_3))))
+    slope = times(s, difference(y, _padded(load(anchor, 3 * a, LANES_3))))
     if g.size > 0:
         slope = add_product(slope, _padded(load(g, 3 * a, LANES_3)), 1.0)
     return slope
@@ -110,7 +110,7 @@ def project(begin, end, ptr, cam, columns, X, y):
     """y = P_i X_j for every observation."""
     for j in range(begin, end):
         for a in range(ptr[j], ptr[j + 1]):
-            store(y, 3 * a, _cut(_projected(columns, 16 * cam[a], X[j, 0], X[j, 1], X[j, 2], X[j, 3])))
+            store(y, 3 * a, _cut(projected(columns, 16 * cam[a], X[j, 0], X[j, 1], X[j, 2], X[j, 3])))
 
 
 @kernel()
@@ -131,7 +131,7 @@ def eliminate(begin, end, ptr, cam, S, anchor, g, c, columns, X, squared, M):
                 at = 16 * cam[a]
                 s = load(S, 6 * a, LANES_6)
                 b0, b1, b2 = load(columns, at, LANES_4), load(columns, at + 4, LANES_4), load(columns, at + 8, LANES_4)
-                t0, t1, t2 = _times(s, b0), _times(s, b1), _times(s, b2)
+                t0, t1, t2 = times(s, b0), times(s, b1), times(s, b2)
                 k = _slope(s, load(columns, at + 12, LANES_4), anchor, g, a)
                 v00, v10, v11 = add_products(v00, b0, t0), add_products(v10, b1, t0), add_products(v11, b1, t1)
                 v20, v21, v22 = add_products(v20, b2, t0), add_products(v21, b2, t1), add_products(v22, b2, t2)
@@ -157,9 +157,9 @@ def eliminate(begin, end, ptr, cam, S, anchor, g, c, columns, X, squared, M):
             X[j, 0], X[j, 1], X[j, 2], X[j, 3] = -x[0, n], -x[1, n], -x[2, n], 1.0
         for j in range(group, group + count):
             for a in range(ptr[j], ptr[j + 1]):
-                y = _projected(columns, 16 * cam[a], X[j, 0], X[j, 1], X[j, 2], 1.0)
+                y = projected(columns, 16 * cam[a], X[j, 0], X[j, 1], X[j, 2], 1.0)
                 e = difference(y, _padded(load(anchor, 3 * a, LANES_3)))
-                k = _times(load(S, 6 * a, LANES_6), e)
+                k = times(load(S, 6 * a, LANES_6), e)
                 constant = 0.0
                 if g.size > 0:
                     k = add_product(k, _padded(load(g, 3 * a, LANES_3)), 2.0)
@@ -210,11 +210,11 @@ def condense(begin, end, ptr, cam, S, anchor, g, weight, columns, X, homogeneous
                 s = load(S, 6 * a, LANES_6)
                 b0, b1, b2 = load(columns, at, LANES_4), load(columns, at + 4, LANES_4), load(columns, at + 8, LANES_4)
                 if homogeneous:
-                    b0 = _projected(columns, at, N[0, 0], N[1, 0], N[2, 0], N[3, 0])
-                    b1 = _projected(columns, at, N[0, 1], N[1, 1], N[2, 1], N[3, 1])
-                    b2 = _projected(columns, at, N[0, 2], N[1, 2], N[2, 2], N[3, 2])
-                t0, t1, t2 = _times(s, b0), _times(s, b1), _times(s, b2)
-                k = _slope(s, _projected(columns, at, x0, x1, x2, x3), anchor, g, a)
+                    b0 = projected(columns, at, N[0, 0], N[1, 0], N[2, 0], N[3, 0])
+                    b1 = projected(columns, at, N[0, 1], N[1, 1], N[2, 1], N[3, 1])
+                    b2 = projected(columns, at, N[0, 2], N[1, 2], N[2, 2], N[3, 2])
+                t0, t1, t2 = times(s, b0), times(s, b1), times(s, b2)
+                k = _slope(s, projected(columns, at, x0, x1, x2, x3), anchor, g, a)
                 if weighted:
                     w = weight[a]
                     k = add_product(zeros(LANES_4), k, w)
@@ -262,9 +262,9 @@ def condense(begin, end, ptr, cam, S, anchor, g, weight, columns, X, homogeneous
                     K[j, r, 0], K[j, r, 1], K[j, r, 2] = whitened(m, C[r, 0], C[r, 1], C[r, 2])
             for a in range(ptr[j], ptr[j + 1]):
                 s = load(S, 6 * a, LANES_6)
-                z0 = _combined(Z, 9 * a, 3, m[0, 0], m[0, 1], m[0, 2])
-                z1 = _combined(Z, 9 * a, 3, m[1, 0], m[1, 1], m[1, 2])
-                z2 = _combined(Z, 9 * a, 3, m[2, 0], m[2, 1], m[2, 2])
+                z0 = combined(Z, 9 * a, 3, m[0, 0], m[0, 1], m[0, 2])
+                z1 = combined(Z, 9 * a, 3, m[1, 0], m[1, 1], m[1, 2])
+                z2 = combined(Z, 9 * a, 3, m[2, 0], m[2, 1], m[2, 2])
                 _keep(Z, a, z0, z1, z2)
                 k = add_product(_padded(load(e, 3 * a, LANES_3)), z0, -u0)
                 store(e, 3 * a, _cut(add_product(add_product(k, z1, -u1), z2, -u2)))

@@ -4,11 +4,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from initfree.engine import kernels, products, threads
+from initfree.engine import kernels, threads
 from initfree.engine.blocks import ROW, assemble, write
 from initfree.engine.camera_pairs import NO_PAIRS, CameraPairs
 from initfree.engine.factorisation import factorisation
 from initfree.engine.linear_solver import LinearSolver, Preconditioner, conjugate_gradients, power_series
+from initfree.engine.products import Products
 from initfree.engine.quadratic import Quadratic, columns
 from initfree.engine.shares import shares_of
 from initfree.engine.simd import aligned, rows_of, vectors
@@ -151,15 +152,14 @@ class ImplicitMatrix:
     """Products only, and the cameras' own blocks; solved inexactly in linear memory."""
 
     def __init__(self, tracks: Tracks, term: CameraTerm | None, solver: LinearSolver) -> None:
-        self._tracks, self._term, self._solver = tracks, term, solver
-        self._layout = _layout(tracks)
+        self._term, self._solver = term, solver
+        self._products = Products(tracks)
         self._coupled = np.empty((0, 2), dtype=np.int64) if term is None else term.pairs
         self._pairs = CameraPairs.only(tracks.cameras, self._coupled)
         self._number = self._pairs.number(self._coupled)
         self._term_blocks = np.zeros((len(self._pairs), 12, 12))
         self._schur = np.empty((tracks.cameras, 12, 12))
         self._U = np.empty_like(self._schur)
-        self._q, self._r = np.empty((tracks.landmarks, 3)), np.empty((tracks.landmarks, 3))
         self._condensed: Condensed
 
     def assemble(self, condensed: Condensed, P: Array, gradient: Array) -> None:
@@ -179,11 +179,8 @@ class ImplicitMatrix:
 
     def product(self, x: Array, share: float = 1.0) -> Array:
         """H x; with share = 0 what couples cameras and landmarks: -E x."""
-        c, t = self._condensed, self._tracks
-        result = np.empty_like(x)
-        threads.run(products.collect, t.ptr, t.ptr, t.cam, c.weight, c.X, c.columns, c.K, x, self._q, self._r)
-        arguments = (self._layout, c.S, c.weight, c.X, c.columns, self._q, self._r, x, share, result)
-        threads.run(products.distribute, t.camera_ptr, *arguments)
+        c = self._condensed
+        result = self._products.of(x, c.S, c.weight, c.X, c.Z, c.K, share)
         if self._term is not None:
             self._add_term(x, share, result)
         return result
@@ -208,7 +205,3 @@ class ImplicitMatrix:
         else:
             x = conjugate_gradients(lambda p: self.product(p) + shift * p, inverse, b, self._solver)
         return None if x is None else (x, self.product(x))
-
-
-def _layout(t: Tracks) -> tuple[Index, Index, Index, Index, Index]:
-    return t.ptr, t.cam, t.landmark, t.camera_ptr, t.by_camera

@@ -66,7 +66,5 @@ class ReducedSystem:
         t, c = self.tracks, self._condensed
         moved, gain = np.empty_like(c.X), np.empty(len(c.shares.ranges) - 1)
         left = c.columns, c.M, c.u, c.shift, c.X
-        threads.run(
-            kernels.back_substitute, c.shares.range_work, c.shares.ranges, t.ptr, t.cam, *left, step, moved, gain
-        )
+        threads.run(kernels.back_substitute, c.shares.range_work, c.shares.ranges, t.ptr, t.cam, *left, step, moved, gain)
         return moved, float(gain.sum())

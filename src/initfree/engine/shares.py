@@ -64,8 +64,8 @@ class Shares:
     work: Index
     """observations before each share, (shares + 1,)"""
     range_work: Index
-    """what ranges take, those before each, (ranges + 1,): passes over ranges are cut where shares are, so that a thread finds
-    what it left there itself"""
+    """what ranges take, those before each, (ranges + 1,): passes over ranges are cut where shares are, so that a thread
+    finds what it left there itself"""
 
     @property
     def rows(self) -> int:
@@ -104,7 +104,8 @@ def _made_of(tracks: Tracks, coupled: bool) -> Shares:
     two = length * (length - 1) // 2 if coupled else np.zeros_like(length)
     cached, met = tracks.observations // _IN_CACHE, int(two.sum()) // len(pairs)
     many = len(pairs) > _FEW or not coupled
-    shares = min(tracks.observations // _LARGE, _MOST[1]) if many else min(met // _PAYS, _MOST[0])
+    large = _LARGE if coupled else _IN_CACHE  # a camera's own block alone is worth a sum anywhere
+    shares = min(tracks.observations // large, _MOST[1]) if many else min(met // _PAYS, _MOST[0])
     shares = 1 << max(shares.bit_length() - 1, 0)
     each = max(1, (cached if many else min(cached, met // _LONG)) // shares)
     # What a landmark takes in the mean of the stages: five for each observation, one for every two of them.

@@ -386,7 +386,7 @@ fetch_to_read, fetch_to_write = _fetching(to_write=False), _fetching(to_write=Tr
 """fetch_to_read(array, offset): begin to bring the cache line of array[offset] here, from memory or from another core; to
 write it, also take it from all others"""
 subtract_products: Any = _subtract_products
-"""subtract_products(array, tiles, strips, step, by, count, ahead, rows, lanes): of `rows` strips, `step` numbers apart (rows is a
-tuple like lanes), column c of the tile at `tiles` -= sum of column k at `strips` times number c of column k at `by`, k below
-`count`. A column is a vector, the next one follows it; all sums stay in registers. Meanwhile column k at `ahead` is
+"""subtract_products(array, tiles, strips, step, by, count, ahead, rows, lanes): of `rows` strips, `step` numbers apart (rows
+is a tuple like lanes), column c of the tile at `tiles` -= sum of column k at `strips` times number c of column k at `by`, k
+below `count`. A column is a vector, the next one follows it; all sums stay in registers. Meanwhile column k at `ahead` is
 fetched"""

@@ -62,9 +62,7 @@ class CondensedSystem:
         shares = self._shares
         moved, gain = np.empty_like(xyz), np.empty(len(shares.ranges) - 1)
         left = rows_of(self._G, 2, self._width), self._Q, self._M, self._u, self._shift
-        threads.run(
-            kernels.back_substitute, shares.range_work, shares.ranges, t.ptr, t.cam, *left, xyz, step, moved, gain
-        )
+        threads.run(kernels.back_substitute, shares.range_work, shares.ranges, t.ptr, t.cam, *left, xyz, step, moved, gain)
         return moved, float(gain.sum())
 
 

@@ -17,7 +17,6 @@ from initfree.engine.quadratic import Quadratic, squares
 from initfree.errors import InputError
 from initfree.tracks import Array
 
-
 _AT_ONCE = 4096
 """observations whose rows stay in a core's cache: those of millions would be gigabytes"""
 

@@ -23,7 +23,7 @@ from initfree.io.load import load
 COMMITTED = Path(__file__).with_name("ratios.json")
 LEAST = 0.7
 """of the committed ratio"""
-STEPS = ("refinement", "adjustment")
+STEPS = ("refinement", "adjustment", "VarPro, power series", "VarPro, PCG")
 
 
 def measured(name: str) -> dict[str, float]:

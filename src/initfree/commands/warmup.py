@@ -10,6 +10,7 @@ from rich.console import Console
 from initfree.api import solve
 from initfree.config import SolveConfig, Strategy
 from initfree.engine.compilation import ABOUT_SECONDS, kept, kernels, must_compile
+from initfree.engine.sparse_cholesky import compile_fronts
 from initfree.engine.threads import sharing_all
 from initfree.engine.waiting import compile_waiting
 from initfree.problem import Problem
@@ -34,6 +35,7 @@ def warmup() -> int:
             status.update(what)
             solve(problem, config, strategy)
             console.print(f"{time.perf_counter() - began:6.1f} s  {what}", soft_wrap=True)
+        compile_fronts()
     compile_waiting()
     count = sum(kept(kernel) > 0 for found in kernels().values() for kernel in found)
     console.print(f"{count} kernels are kept for later runs ({time.perf_counter() - began:.1f} s)", soft_wrap=True)
@@ -49,6 +51,7 @@ def compile_all() -> None:
     with sharing_all():
         for cameras in (_K, None):
             solve(Problem.from_tracks(image, landmark, xy, cameras=cameras, sizes=_SIZE))
+        compile_fronts()
     compile_waiting()
 
 
@@ -74,6 +77,7 @@ def _solves() -> Iterator[tuple[str, Problem, SolveConfig, Strategy]]:
     yield "formulation rpose", unknown, SolveConfig(formulation="rpose", max_iterations=5), "single"
     robust = SolveConfig(loss="cauchy", max_iterations=5)
     yield "robust stage 1", known, robust, "single"
+    yield "inexact steps", known, SolveConfig(linear_solver="power", max_iterations=5), "single"
 
 
 def _ring(cameras: int = 12, landmarks: int = 150) -> tuple[Array, Array, Array]:

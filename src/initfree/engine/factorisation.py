@@ -11,9 +11,9 @@ from initfree.tracks import Array, Index
 
 _SPARSE = 500
 """Rows from which on a dissection pays for itself"""
-_WORTHWHILE, _WORTHWHILE_LARGE, _LARGE = 0.5, 0.7, 10_000
-"""Share of the tiles' multiply-adds below which many small matrices are faster, that of large systems and rows from which on
-they are large: what tiles are summed from then comes from memory (benchmarks/sparse_factorisation.py)"""
+_WORTHWHILE, _WORTHWHILE_LARGE, _LARGE = 0.5, 0.75, 10_000
+"""Share of the tiles' multiply-adds below which many small matrices are faster, that of large systems, where they are less
+small, and rows from which on systems are large (benchmarks/sparse_factorisation.py)"""
 
 
 class Factorisation(Protocol):

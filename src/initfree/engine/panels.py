@@ -1,10 +1,10 @@
-"""Dense factors in place and on all threads: SciPy's BLAS and LAPACK by their addresses, a panel of rows at a time.
+"""Quotients and products of dense matrices on all threads: SciPy's BLAS, a panel of rows at a time.
 
-BLAS has threads of its own, which spin while they wait: beside other work a factorisation took ten times as long with two of
-them as with one. Here BLAS has one thread, calls let go of the interpreter lock, and `threads.run` shares panels out. Panels
-do not depend on the number of threads, so neither do results, bit for bit.
+BLAS has threads of its own, which spin while they wait: beside other work it took ten times as long with two of them as with
+one. Here BLAS has one thread, calls let go of the interpreter lock, and `threads.run` shares panels out. Panels do not
+depend on the number of threads, so neither do results, bit for bit.
 
-Matrices are symmetric or lower triangular, rows first. LAPACK reads columns first and sees their transposes.
+Rows come first; BLAS reads columns first and sees transposes.
 """
 
 from ctypes import CFUNCTYPE, byref, c_char, c_double, c_int, c_void_p
@@ -18,47 +18,21 @@ from initfree.tracks import Array
 
 _PANEL = 192
 """Rows of a panel: enough for BLAS to be fast, few enough for all threads to have some"""
-_SMALL = 768
-"""Rows up to which LAPACK factorises alone"""
 
 
 def _routine(module: str, name: str, arguments: int) -> Any:
     return CFUNCTYPE(None, *[c_void_p] * arguments)(get_cython_function_address(f"scipy.linalg.{module}", name))
 
 
-_dpotrf = _routine("cython_lapack", "dpotrf", 5)
 _dtrsm = _routine("cython_blas", "dtrsm", 11)
-_dsyrk = _routine("cython_blas", "dsyrk", 10)
-_dgemm = _routine("cython_blas", "dgemm", 13)
 _U, _L, _T, _N = (c_char(letter) for letter in (b"U", b"L", b"T", b"N"))
-_ONE, _MINUS = c_double(1.0), c_double(-1.0)
-
-
-def cholesky(A: Array) -> bool:
-    """A's lower triangle becomes L, A = L L'; what is above is not looked at. False where A is not positive definite."""
-    size = len(A)
-    width = _SMALL if size <= _SMALL else _PANEL
-    for begin in range(0, size, width):
-        end = min(begin + width, size)
-        if not _factorised(A[begin:end, begin:end]):
-            return False
-        if end < size:
-            below = A[end:, begin:end]
-            divide(below, A[begin:end, begin:end])
-            subtract_square(A[end:, end:], below)
-    return True
+_ONE = c_double(1.0)
 
 
 def divide(B: Array, L: Array, *, transposed: bool = True) -> None:
     """B <- B L'^-1, or B L^-1 where not `transposed`."""
     if B.size:
         threads.run(_divide, _panels(np.full(-(-len(B) // _PANEL), L.size)), B, L, _T if transposed else _N)
-
-
-def subtract_square(C: Array, A: Array) -> None:
-    """The lower triangle of C <- C - A A'."""
-    if A.size:
-        threads.run(_subtract, _panels(A.shape[1] * np.arange(1, -(-len(A) // _PANEL) + 1)), C, A)
 
 
 def product(A: Array, B: Array) -> Array:
@@ -80,28 +54,10 @@ def _divide(first: int, last: int, B: Array, L: Array, transposed: c_char) -> No
         _dtrsm(byref(_L), byref(_U), byref(transposed), byref(_N), *sizes, byref(_ONE), *_matrix(L), *_matrix(rows))
 
 
-def _subtract(first: int, last: int, C: Array, A: Array) -> None:
-    inner = byref(c_int(A.shape[1]))
-    for panel in range(first, last):
-        begin, end = panel * _PANEL, min((panel + 1) * _PANEL, len(A))
-        left, own = byref(c_int(begin)), byref(c_int(end - begin))
-        here, to = _matrix(A[begin:end]), C[begin:end]
-        if begin:
-            sizes = left, own, inner
-            _dgemm(byref(_T), byref(_N), *sizes, byref(_MINUS), *_matrix(A), *here, byref(_ONE), *_matrix(to))
-        _dsyrk(byref(_U), byref(_T), own, inner, byref(_MINUS), *here, byref(_ONE), *_matrix(to[:, begin:end]))
-
-
 def _product(first: int, last: int, A: Array, B: Array, result: Array) -> None:
     for panel in range(first, last):
         rows = slice(panel * _PANEL, (panel + 1) * _PANEL)
         np.matmul(A[rows], B, out=result[rows])
-
-
-def _factorised(A: Array) -> bool:
-    info = c_int()
-    _dpotrf(byref(_U), byref(c_int(len(A))), *_matrix(A), byref(info))
-    return info.value == 0
 
 
 def _matrix(A: Array) -> tuple[c_void_p, Any]:

@@ -23,26 +23,24 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from initfree.engine.kernels import kernel
-from initfree.engine.simd import aligned
+from initfree.engine.simd import LINE, aligned
 from initfree.engine.waiting import next_of, now, pause, tell, wait_until
 from initfree.tracks import Index
 
 _EACH = 4
 """Parts of a thread: one that has done its own takes those of others"""
-_LINE = 8
-"""Numbers of a cache line: what threads write at the same time is in different ones"""
-CALLS, _DONE, _HOW = (_LINE * line for line in range(3))
+CALLS, _DONE, _HOW = (LINE * line for line in range(3))
 """In the mail: how many pieces of work there have been that need the interpreter; of a pass how many parts are done; and how
 it is called"""
 _THREADS, _FAILED, _CALL, _ARGUMENTS = range(_HOW, _HOW + 4)
 """how many threads it is for, whether a part failed, where the function and its arguments are"""
-_QUEUES = _HOW + _LINE
+_QUEUES = _HOW + LINE
 """a line for each thread: parts that nobody has taken, and from the next number on where they begin"""
 
 
 def make_mail(threads: int) -> Index:
     """For passes of so many threads."""
-    mail = aligned(_QUEUES + threads * _LINE).view(np.int64)
+    mail = aligned(_QUEUES + threads * LINE).view(np.int64)
     mail[:] = 0
     return mail
 
@@ -109,7 +107,7 @@ def _take_parts(mail, number):
     """Of thread `number` first, then of those after it."""
     threads = now(mail, _THREADS)
     for other in range(threads):
-        at = _QUEUES + _LINE * ((number + other) % threads)
+        at = _QUEUES + LINE * ((number + other) % threads)
         while True:
             left = take(mail, at)
             if left <= 0:
@@ -133,11 +131,11 @@ def _finish(mail, size, work, threads):
     """Begin the pass that was left, take part in it, and wait for others to end theirs; whether none failed."""
     for thread in range(threads):
         for part in range(_EACH + 1):
-            mail[_QUEUES + _LINE * thread + 1 + part] = bound(size, work, _EACH * thread + part, _EACH * threads)
+            mail[_QUEUES + LINE * thread + 1 + part] = bound(size, work, _EACH * thread + part, _EACH * threads)
     mail[_THREADS], mail[_FAILED] = threads, 0
     tell(mail, _DONE, 0)
     for thread in range(threads - 1, -1, -1):
-        tell(mail, _QUEUES + _LINE * thread, _EACH)
+        tell(mail, _QUEUES + LINE * thread, _EACH)
     _take_parts(mail, 0)
     wait_until(mail, _DONE, _EACH * threads)
     return now(mail, _FAILED) == 0
@@ -156,7 +154,7 @@ def serve(mail, number, calls, looks):
     there have been other than so many calls."""
     idle = 0
     while idle < looks and now(mail, CALLS) == calls:
-        if now(mail, _QUEUES + _LINE * number) > 0:
+        if now(mail, _QUEUES + LINE * number) > 0:
             _take_parts(mail, number)
             idle = 0
         pause()
@@ -165,7 +163,7 @@ def serve(mail, number, calls, looks):
 
 def waits(mail: Index, number: int) -> bool:
     """Whether thread `number` has parts left."""
-    return mail[_QUEUES + _LINE * number] > 0
+    return mail[_QUEUES + LINE * number] > 0
 
 
 EVEN = np.empty(0, dtype=np.int64)

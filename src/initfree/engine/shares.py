@@ -64,8 +64,8 @@ class Shares:
     work: Index
     """observations before each share, (shares + 1,)"""
     range_work: Index
-    """what ranges take, those before each, (ranges + 1,): passes over ranges are cut where shares are, so that a thread
-    finds what it left there itself"""
+    """what ranges take, as so many observations, those before each, (ranges + 1,): passes over ranges are cut where shares
+    are, so that a thread finds what it left there itself"""
 
     @property
     def rows(self) -> int:
@@ -141,7 +141,7 @@ def _made_of(tracks: Tracks, coupled: bool) -> Shares:
         pair_ptr=np.concatenate([[0], np.cumsum(np.bincount(of_row, minlength=len(pairs)))]),
         pair_rows=np.argsort(of_row, kind="stable").astype(np.int32),
         work=tracks.ptr[ranges[of_share]],
-        range_work=taken[ranges],
+        range_work=taken[ranges] * tracks.observations // max(int(taken[-1]), 1),
     )
 
 

@@ -34,7 +34,7 @@ LANES_2, LANES_3, LANES_4, LANES_6, LANES_8 = (0,) * 2, (0,) * 3, (0,) * 4, (0,)
 """tuples say by their length, which the compiler knows, how long a vector is"""
 
 LINE = 8
-"""numbers of a cache line"""
+"""numbers of a cache line: what threads write at the same time is in different ones"""
 _LONGEST = 32
 """lanes of a vector"""
 _OTHER = any(vars(config).get(name) for name in ("CPU_NAME", "CPU_FEATURES"))
@@ -301,15 +301,27 @@ def _fetching(to_write: bool) -> Any:
 
 @intrinsic
 def _subtract_products(
-    _typing, array: Any, tiles: Any, strips: Any, step: Any, by: Any, count: Any, ahead: Any, like: Any, lanes: Any
+    _typing,
+    into: Any,
+    tiles: Any,
+    apart: Any,
+    array: Any,
+    strips: Any,
+    step: Any,
+    by: Any,
+    count: Any,
+    ahead: Any,
+    like: Any,
+    lanes: Any,
 ) -> Any:
     def generate(context, builder, signature, arguments):
-        flat, tiles, strips, step, by, count, ahead = arguments[:7]
-        rows, width = range(len(signature.args[7])), len(signature.args[8])
-        data = context.make_array(signature.args[0])(context, builder, flat).data
+        into, tiles, apart, flat, strips, step, by, count, ahead = arguments[:9]
+        rows, width = range(len(signature.args[9])), len(signature.args[10])
+        target = context.make_array(signature.args[0])(context, builder, into).data
+        data = context.make_array(signature.args[3])(context, builder, flat).data
         integer, vector = ir.IntType(64), ir.VectorType(ir.DoubleType(), width)
 
-        def address(offset, strip, more):
+        def address(data, offset, step, strip, more):
             place = builder.add(builder.add(offset, builder.mul(step, ir.Constant(integer, strip))), more)
             return builder.bitcast(builder.gep(data, [place]), vector.as_pointer())
 
@@ -318,14 +330,14 @@ def _subtract_products(
             value.align = 8 * width
             return value
 
-        places = [address(tiles, r, ir.Constant(integer, c * width)) for r in rows for c in range(width)]
+        places = [address(target, tiles, apart, r, ir.Constant(integer, c * width)) for r in rows for c in range(width)]
         before = [loaded(place) for place in places]
         entry, body, end = builder.block, builder.append_basic_block(), builder.append_basic_block()
         builder.cbranch(builder.icmp_signed(">", count, ir.Constant(integer, 0)), body, end)
         builder.position_at_end(body)
         k, sums = builder.phi(integer), [builder.phi(vector) for _ in places]
         at = builder.mul(k, ir.Constant(integer, width))
-        factors = [loaded(address(strips, r, at)) for r in rows]
+        factors = [loaded(address(data, strips, step, r, at)) for r in rows]
         _prefetch(builder, builder.gep(data, [builder.add(ahead, at)]), to_write=False)
         after = list(sums)
         for c in range(width):
@@ -347,8 +359,8 @@ def _subtract_products(
             builder.store(result, place).align = 8 * width
         return context.get_dummy_value()
 
-    numbers = (types.intp,) * 6
-    return types.void(array, *numbers, like, lanes), generate
+    where = (types.intp,) * 2
+    return types.void(into, *where, array, *where, *where, types.intp, like, lanes), generate
 
 
 zeros: Any = _zeros
@@ -386,7 +398,7 @@ fetch_to_read, fetch_to_write = _fetching(to_write=False), _fetching(to_write=Tr
 """fetch_to_read(array, offset): begin to bring the cache line of array[offset] here, from memory or from another core; to
 write it, also take it from all others"""
 subtract_products: Any = _subtract_products
-"""subtract_products(array, tiles, strips, step, by, count, ahead, rows, lanes): of `rows` strips, `step` numbers apart (rows
-is a tuple like lanes), column c of the tile at `tiles` -= sum of column k at `strips` times number c of column k at `by`, k
-below `count`. A column is a vector, the next one follows it; all sums stay in registers. Meanwhile column k at `ahead` is
-fetched"""
+"""subtract_products(into, tiles, apart, array, strips, step, by, count, ahead, rows, lanes): of as many tiles as the tuple
+rows has numbers, the first at into[tiles], `apart` numbers from one to the next, column c -= sum of column k of its strip
+times number c of column k at array[by], k below `count`; strips begin at array[strips], `step` numbers apart. A column is a
+vector, the next one follows it; all sums stay in registers. Meanwhile column k at array[ahead] is fetched"""

@@ -22,6 +22,7 @@ from numba.core import config
 from numba.core.registry import CPUDispatcher
 
 from initfree.engine import passes
+from initfree.engine.simd import LINE
 from initfree.engine.waiting import changed, looks
 from initfree.errors import InputError
 from initfree.tracks import Index
@@ -30,8 +31,6 @@ _PARTS_A_THREAD = 4
 """More parts than threads: one that ends early takes another."""
 _AWAKE = 4e-4
 """Seconds that a thread waits for the next pass before it sleeps"""
-_LINE = 8
-"""Numbers of a cache line: what two threads write is in two"""
 
 _small = 2_000
 """Observations, or pairs of them, below which a second thread gains little and is not taken from others"""
@@ -132,7 +131,7 @@ class _Team:
         self._owner: int | None = None
         """the thread that the team works for"""
         self._mail = passes.make_mail(helpers + 1)
-        self._busy = np.zeros(helpers * _LINE, dtype=np.int64)
+        self._busy = np.zeros(helpers * LINE, dtype=np.int64)
         """whether a helper is at a function, a line each"""
         self._take: Callable[[], None] | None = None
         self._wanted = 0
@@ -217,7 +216,7 @@ class _Team:
                 bed.put(None)
 
     def _wait_for(self, number: int) -> None:
-        at = number * _LINE
+        at = number * LINE
         if not self._busy[at] or changed(self._busy, at, 1, _awake()):
             return
         self._waiting = True
@@ -226,7 +225,7 @@ class _Team:
         self._waiting = False
 
     def _help(self, number: int) -> None:
-        at, calls = number * _LINE, 0
+        at, calls = number * LINE, 0
         while True:
             passes.serve(self._mail, number + 1, calls, looks(_awake()))
             if self._mail[passes.CALLS] == calls:

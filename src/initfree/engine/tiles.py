@@ -38,10 +38,11 @@ from initfree.tracks import Array, Index
 
 LANES = (0,) * (8 if WIDE else 4)
 """numbers of a vector: three tiles' columns fit into the registers"""
-_THREE, _ONE = (0,) * 3, (0,)
+THREE, ONE = (0,) * 3, (0,)
+"""strips whose tiles are summed at once"""
 _MULTIPLY_ADDS = 180
 """that count as a pass over one observation: dense matrices below 220 rows wake no thread"""
-_TAKEN, _INDEFINITE, _DONE = 0, 8, 16
+TAKEN, INDEFINITE, DONE = 0, 8, 16
 """in the numbers that threads tell each other: three strips taken, whether a pivot is not positive, and which are done"""
 
 
@@ -74,17 +75,15 @@ class TiledFactorisation:
         self._touching = _touching(pairs, column // (3 * width), self._threes)
         self._work = order.flops // 2
         self._shift, self._reciprocal = np.ones(len(row)), np.empty(len(row))
-        self._told = np.zeros(_DONE + self._threes, dtype=np.int64)
+        self._told = np.zeros(DONE + self._threes, dtype=np.int64)
 
     def factorise(self, blocks: Array, shift: float | Array) -> bool:
         self._told[:] = 0
         self._shift[self._position] = shift  # rows that fill up the last strip have ones on the diagonal
-        # Parts are there for threads to begin with: one may find nothing left to do, or all of it.
-        parts = min(threads.free_threads(), self._threes)
-        work = (np.arange(parts + 1) * self._work / (parts * _MULTIPLY_ADDS)).astype(np.int64)
+        work = shared_out(self._work, self._threes)
         matrix = *self._touching, *self._model, blocks.reshape(-1), self._shift
         threads.run(_factorise, work, self._strips, self._lanes, matrix, self._flat, self._reciprocal, self._told)
-        return not self._told[_INDEFINITE]
+        return not self._told[INDEFINITE]
 
     def solve(self, b: Array) -> Array:
         x = np.zeros(len(self._reciprocal))
@@ -103,6 +102,12 @@ class TiledFactorisation:
         L = np.zeros((size, size))
         L[p, q] = self._flat[self._place[p] + len(self._lanes) * q]
         return L
+
+
+def shared_out(multiply_adds: float, threes: int) -> Index:
+    """For `threads.run`. Parts are there for threads to begin with: one may find nothing left to do, or all of it."""
+    parts = min(threads.free_threads(), threes)
+    return (np.arange(parts + 1) * multiply_adds / (parts * _MULTIPLY_ADDS)).astype(np.int64)
 
 
 def _touching(pairs: CameraPairs, three: Index, threes: int) -> tuple[Index, Index]:
@@ -160,7 +165,7 @@ def add_blocks(numbers, row, pair_column, side, column, place, first, last, widt
 
 
 @kernel(inline="always")
-def _divide(flat, tile, corner, reciprocal, lanes):
+def divide(flat, tile, corner, reciprocal, lanes):
     """The tile times L_jj'^-1, L_jj at `corner`, the reciprocals of whose diagonal are given."""
     width = len(lanes)
     for c in range(width):
@@ -172,13 +177,13 @@ def _divide(flat, tile, corner, reciprocal, lanes):
 
 
 @kernel(inline="always")
-def _factorise_tile(flat, corner, reciprocal, lanes, told):
+def factorise_tile(flat, corner, reciprocal, lanes, told):
     """The tile on the diagonal becomes L_jj."""
     width = len(lanes)
     for c in range(width):
         pivot = number(flat, corner + width * c + c)
         if not pivot > 0.0:
-            told[_INDEFINITE] = 1
+            told[INDEFINITE] = 1
         reciprocal[c] = 1.0 / np.sqrt(pivot)
         v = add_product(zeros(lanes), load(flat, corner + width * c, lanes), reciprocal[c])
         store(flat, corner + width * c, v)
@@ -195,7 +200,7 @@ def _factorise(_begin, _end, strips, lanes, matrix, flat, reciprocal, told):
     width = len(lanes)
     square = width * width
     while True:
-        three = next_of(told, _TAKEN)
+        three = next_of(told, TAKEN)
         first, last = 3 * three, min(3 * three + 3, start.size)
         if first >= start.size:
             return
@@ -208,29 +213,73 @@ def _factorise(_begin, _end, strips, lanes, matrix, flat, reciprocal, told):
         for p in range(width * first, width * last):
             flat[place[p] + width * p] += shift[p]
         for j in range(begin[three], first):
-            wait_until(told, _DONE + j // 3, 1)
+            wait_until(told, DONE + j // 3, 1)
             corner, rows, since = start[j] + j * square, start[first], max(begin[three], begin[j // 3])
             by, count = start[j] + since * square, width * (j - since)
             # The next strip comes from another core's cache meanwhile, if nobody writes it any more.
-            following = j + 1 < first and now(told, _DONE + (j + 1) // 3) == 1
+            following = j + 1 < first and now(told, DONE + (j + 1) // 3) == 1
             ahead = start[j + 1] + since * square if following else by
             if last - first == 3:
-                subtract_products(flat, rows + j * square, rows + since * square, step, by, count, ahead, _THREE, lanes)
+                tile, own = rows + j * square, rows + since * square
+                subtract_products(flat, tile, step, flat, own, step, by, count, ahead, THREE, lanes)
             for i in range(first, last):
                 rows = start[i]
                 if last - first < 3:
-                    subtract_products(flat, rows + j * square, rows + since * square, step, by, count, by, _ONE, lanes)
-                _divide(flat, rows + j * square, corner, reciprocal[width * j :], lanes)
+                    tile, own = rows + j * square, rows + since * square
+                    subtract_products(flat, tile, step, flat, own, step, by, count, by, ONE, lanes)
+                divide(flat, rows + j * square, corner, reciprocal[width * j :], lanes)
         for j in range(first, last):
             for i in range(j, last):
                 corner, rows, by = start[j] + j * square, start[i], start[j] + before
                 count = width * (j - begin[three])
-                subtract_products(flat, rows + j * square, rows + before, step, by, count, by, _ONE, lanes)
+                subtract_products(flat, rows + j * square, step, flat, rows + before, step, by, count, by, ONE, lanes)
                 if i == j:
-                    _factorise_tile(flat, corner, reciprocal[width * j :], lanes, told)
+                    factorise_tile(flat, corner, reciprocal[width * j :], lanes, told)
                 else:
-                    _divide(flat, rows + j * square, corner, reciprocal[width * j :], lanes)
-        tell(told, _DONE + three, 1)
+                    divide(flat, rows + j * square, corner, reciprocal[width * j :], lanes)
+        tell(told, DONE + three, 1)
+
+
+@kernel(inline="always")
+def substitute(flat, strip, since, corner, x, own, lanes):
+    """L x = b, of the rows of a strip: x[own:] less its columns since ... corner times x; without what is at its corner."""
+    width = len(lanes)
+    s0, s1, s2, s3 = load(x, own, lanes), zeros(lanes), zeros(lanes), zeros(lanes)
+    for k in range(since, corner, 4):  # tiles have four columns or eight
+        s0 = add_product(s0, load(flat, strip + width * k, lanes), -number(x, k))
+        s1 = add_product(s1, load(flat, strip + width * (k + 1), lanes), -number(x, k + 1))
+        s2 = add_product(s2, load(flat, strip + width * (k + 2), lanes), -number(x, k + 2))
+        s3 = add_product(s3, load(flat, strip + width * (k + 3), lanes), -number(x, k + 3))
+    store(x, own, add_product(add_product(s0, s1, 1.0), add_product(s2, s3, 1.0), 1.0))
+
+
+@kernel(inline="always")
+def substitute_corner(flat, corner, reciprocal, x, own, lanes):
+    """L_jj x = b."""
+    width = len(lanes)
+    for c in range(width):
+        x[own + c] *= reciprocal[own + c]
+        for d in range(c + 1, width):
+            x[own + d] -= flat[corner + width * c + d] * x[own + c]
+
+
+@kernel(inline="always")
+def substitute_back(flat, strip, since, corner, x, own, lanes):
+    """L'x = b, of the rows of a strip that are known: all that columns since ... corner take from x before them."""
+    width = len(lanes)
+    v = load(x, own, lanes)
+    for k in range(since, corner, width):
+        store(x, k, difference(load(x, k, lanes), column_totals(v, flat, strip + width * k)))
+
+
+@kernel(inline="always")
+def substitute_corner_back(flat, corner, reciprocal, x, own, lanes):
+    """L_jj'x = b."""
+    width = len(lanes)
+    for c in range(width - 1, -1, -1):
+        for d in range(c + 1, width):
+            x[own + c] -= flat[corner + width * c + d] * x[own + d]
+        x[own + c] *= reciprocal[own + c]
 
 
 @kernel()
@@ -240,23 +289,9 @@ def _substitute(strips, lanes, flat, reciprocal, x):
     width = len(lanes)
     for strip in range(start.size):
         at, own = start[strip], strip * width
-        s0, s1, s2, s3 = load(x, own, lanes), zeros(lanes), zeros(lanes), zeros(lanes)
-        for k in range(width * begin[strip // 3], own, 4):  # tiles have four columns or eight
-            s0 = add_product(s0, load(flat, at + width * k, lanes), -number(x, k))
-            s1 = add_product(s1, load(flat, at + width * (k + 1), lanes), -number(x, k + 1))
-            s2 = add_product(s2, load(flat, at + width * (k + 2), lanes), -number(x, k + 2))
-            s3 = add_product(s3, load(flat, at + width * (k + 3), lanes), -number(x, k + 3))
-        store(x, own, add_product(add_product(s0, s1, 1.0), add_product(s2, s3, 1.0), 1.0))
-        for c in range(width):
-            x[own + c] *= reciprocal[own + c]
-            for d in range(c + 1, width):
-                x[own + d] -= flat[at + width * (own + c) + d] * x[own + c]
+        substitute(flat, at, width * begin[strip // 3], own, x, own, lanes)
+        substitute_corner(flat, at + width * own, reciprocal, x, own, lanes)
     for strip in range(start.size - 1, -1, -1):
         at, own = start[strip], strip * width
-        for c in range(width - 1, -1, -1):
-            for d in range(c + 1, width):
-                x[own + c] -= flat[at + width * (own + c) + d] * x[own + d]
-            x[own + c] *= reciprocal[own + c]
-        v = load(x, own, lanes)
-        for k in range(width * begin[strip // 3], own, width):
-            store(x, k, difference(load(x, k, lanes), column_totals(v, flat, at + width * k)))
+        substitute_corner_back(flat, at + width * own, reciprocal, x, own, lanes)
+        substitute_back(flat, at, width * begin[strip // 3], own, x, own, lanes)

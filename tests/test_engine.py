@@ -177,6 +177,43 @@ def test_no_part_is_under_way_when_a_pass_is_over_not_even_after_an_interrupt():
 
 
 @pytest.mark.usefixtures("any_threads")
+def test_work_begins_after_that_which_an_interrupt_left_under_way():
+    """Interrupts come between any two instructions, also before the end of the work has been told or waited for."""
+    set_threads(2)
+    here, under_way, met, left = get_ident(), [], [], Event()
+
+    def slow(begin: int, end: int) -> None:
+        if get_ident() != here:
+            under_way.append(begin)
+            left.set()
+            sleep(0.05)
+            under_way.clear()
+        else:
+            left.wait(5.0)
+
+    def ended(self: threads._Team) -> list[BaseException]:
+        raise KeyboardInterrupt
+
+    for _ in range(3):
+        left.clear()
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(threads._Team, "_ended", ended)
+            with pytest.raises(KeyboardInterrupt):
+                run(slow, 100)
+        assert under_way
+        seen: set[int] = set()
+
+        def part(begin: int, end: int) -> None:
+            met.extend(under_way)
+            seen.add(get_ident())  # noqa: B023
+            sleep(0.002)
+
+        run(part, 100)
+        assert not met
+        assert len(seen) == 2  # the team is there again
+
+
+@pytest.mark.usefixtures("any_threads")
 def test_a_pass_beside_work_that_keeps_to_itself_leaves_that_its_thread():
     set_threads(3)
     took = set()
@@ -342,6 +379,12 @@ def test_sparse_factorisation_is_the_dense_one(name: str, intrinsics: str):
                 inverse = np.linalg.inv(H + np.diag(shift))[column[:, :, None], column[:, None, :]]
                 assert_allclose(factor.inverse_blocks(), inverse, rtol=1e-8, atol=1e-14)
         assert not factor.factorise(blocks, -1.0)
+        assert not factor.factorise(blocks, np.inf)
+        if isinstance(factor, SparseFactorisation):
+            with pytest.raises(ValueError, match="no factorisation"):
+                factor.solve(b)
+        assert factor.factorise(blocks, shift)
+        assert_allclose(factor.solve(b), expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -447,7 +490,7 @@ def arms_tracks(arms: int, length: int) -> Tracks:
     return Tracks(pairs.reshape(-1), np.arange(0, pairs.size + 1, 2), 1 + arms * length)
 
 
-@pytest.mark.parametrize(("own", "boundary"), [(0, 30), (1, 0), (24, 24), (25, 1), (70, 100)])
+@pytest.mark.parametrize(("own", "boundary"), [(0, 0), (0, 30), (1, 0), (24, 24), (25, 1), (47, 49), (70, 100)])
 @pytest.mark.usefixtures("any_threads")
 def test_a_front_is_a_partial_factorisation_with_the_same_bits_on_any_number_of_threads(own: int, boundary: int):
     rng, size = np.random.default_rng(own), own + boundary

@@ -219,9 +219,10 @@ class CameraSystem:
         if self.size <= DENSE:
             return self.inverse[column[:, :, None], column[:, None, :]]
         # S⁺ = F (S + E)^-1 F with F = 1 - GG': beside the blocks of the inverse itself, seven columns tell them.
-        G, Y = self.gauge[column], self.pinned.solve(self.gauge)[column]
+        solved = self.pinned.solve(self.gauge)
+        G, Y = self.gauge[column], solved[column]
         across = np.einsum("nsg,ntg->nst", G, Y)
-        along = G @ (self.gauge.T @ self.pinned.solve(self.gauge)) @ G.transpose(0, 2, 1)
+        along = G @ (self.gauge.T @ solved) @ G.transpose(0, 2, 1)
         return self.pinned.inverse_blocks() - across - across.transpose(0, 2, 1) + along
 
     @cached_property

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components, maxi
 from initfree.tracks import Array, Index
 
 _LEAF = 24
-"""Cameras that are eliminated together without further cuts: LAPACK is fast on what that makes."""
+"""Cameras that are eliminated together without further cuts: dense matrices are fast on what that makes"""
 _SHARES = (0.3, 0.4, 0.5, 0.6, 0.7)
 """of the cameras on one side of a cut: those that are tried"""
 _SMOOTHING = 20

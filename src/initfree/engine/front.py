@@ -151,9 +151,9 @@ class Front:
     def factors(self) -> tuple[Array, Array]:
         """L11, whose upper triangle is to be ignored, and L21, row by row."""
         at = self.layout
-        rows = self._L.reshape(at.rows // _WIDTH, at.filled, _WIDTH).transpose(0, 2, 1).reshape(at.rows, at.filled)
-        kept = rows[at.kept, : at.own]
-        return kept[: at.own], kept[at.own :]
+        strips = self._L.reshape(at.rows // _WIDTH, at.filled, _WIDTH)[:, : at.own]
+        rows = np.ascontiguousarray(strips.transpose(0, 2, 1)).reshape(at.rows, at.own)
+        return rows[: at.own], rows[at.filled : at.filled + at.boundary]
 
 
 @kernel(inline="always")

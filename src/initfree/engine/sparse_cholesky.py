@@ -62,6 +62,8 @@ class SparseFactorisation:
         work = [sum(front.layout.flops for front in self._fronts[first:last]) for first, last in self._trees]
         self._work = np.concatenate([[0], np.cumsum(np.array(work) / _UNIT)]).astype(np.int64)
         self._factors: list[Front | None] = [None] * len(self._fronts)
+        self._definite = False
+        """whether they are those of a matrix"""
 
     @property
     def flops(self) -> float:
@@ -83,9 +85,12 @@ class SparseFactorisation:
                 for begin, end in self._trees[first:last]:
                     definite.append(all(self._eliminate(n, blocks, shift, updates, local) for n in range(begin, end)))
 
+        self._definite = False
         threads.run(side_by_side, self._work)
         local = np.empty(self._size, dtype=np.int64)
-        return all(definite) and all(self._eliminate(n, blocks, shift, updates, local) for n in self._outer)
+        outer = (self._eliminate(n, blocks, shift, updates, local) for n in self._outer)
+        self._definite = all(definite) and all(outer)
+        return self._definite
 
     def _eliminate(self, number: int, blocks: Array, shift: Array, updates: dict[int, Array], local: Index) -> bool:
         """Factorise a front, those inside it being done, and leave its update; False where it is not positive definite."""
@@ -104,12 +109,17 @@ class SparseFactorisation:
     def solve(self, b: Array) -> Array:
         """Of several right sides too, (size, sides)."""
         x = np.array(b, dtype=np.float64)
-        fronts = [(front, factor) for front, factor in zip(self._fronts, self._factors, strict=True) if factor is not None]
+        fronts = list(zip(self._fronts, self._known(), strict=True))
         for front, factor in fronts:
             x[front.rows] = factor.forward(x[front.rows])
         for front, factor in reversed(fronts):
             x[front.own] = factor.backward(x[front.rows])
         return x
+
+    def _known(self) -> list[Front]:
+        if not self._definite:
+            raise ValueError("there is no factorisation: the matrix was not positive definite, or not factorised")
+        return [factor for factor in self._factors if factor is not None]
 
     def inverse_blocks(self) -> Array:
         """(cameras, slots, slots): the cameras' own blocks of the inverse Z of the matrix last factorised.
@@ -140,9 +150,8 @@ class SparseFactorisation:
 
     def _invert(self, number: int, known: dict[int, Array], waiting: list[int], result: Array, local: Index) -> None:
         """The inverse of a front, which stays known until all those inside have it."""
-        front, factor = self._fronts[number], self._factors[number]
-        assert factor is not None
-        L11, L21 = factor.factors
+        front = self._fronts[number]
+        L11, L21 = self._known()[number].factors
         own, size = len(front.own), len(front.own) + len(front.boundary)
         Z = np.empty((size, size))
         half = np.eye(own)
@@ -150,7 +159,7 @@ class SparseFactorisation:
         Z[:own, :own] = product(half, half.T)
         if size > own:
             Z[own:, own:] = known[front.outside][np.ix_(front.place, front.place)]
-            K = L21.copy()
+            K = L21
             divide(K, L11, transposed=False)
             Z[own:, :own] = -product(Z[own:, own:], K)
             Z[:own, own:] = Z[own:, :own].T

@@ -11,6 +11,7 @@ is relied on: numbers that threads tell each other outside kernels are written u
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
@@ -176,14 +177,26 @@ class _Team:
             raise failure
 
     def _engaged(self) -> bool:
-        """Whether the team works for this thread from now on."""
+        """Whether the team works for this thread from now on; what it was at when this thread was interrupted is over."""
         here = get_ident()
         with _lock:
-            # Its own already: interrupted before it began.
-            mine = self._owner is None or (self._owner == here and self._take is None)
+            mine = self._owner is None or (self._owner == here and not self._inside())
             if mine:
                 self._owner = here
+        if mine:
+            self._take = None
+            for number in range(len(self._beds)):
+                self._wait_for(number)
         return mine
+
+    def _inside(self) -> bool:
+        """Whether this thread is inside a piece of work of the team, and not only was until an interrupt: interrupts come
+        between any two instructions, also where one is about to say that the work has ended."""
+        frame, begun = sys._getframe(), 0
+        while frame is not None:
+            begun += frame.f_code in (_Team.share.__code__, _Team.pass_over.__code__)
+            frame = frame.f_back
+        return begun > 1  # one of them asks
 
     def _ended(self) -> list[BaseException]:
         """Whatever happened, nobody may write into the buffers after this; interrupts are told when that is so."""

@@ -182,7 +182,7 @@ def factorise_tile(flat, corner, reciprocal, lanes, told):
     width = len(lanes)
     for c in range(width):
         pivot = number(flat, corner + width * c + c)
-        if not pivot > 0.0:
+        if not 0.0 < pivot < np.inf:
             told[INDEFINITE] = 1
         reciprocal[c] = 1.0 / np.sqrt(pivot)
         v = add_product(zeros(lanes), load(flat, corner + width * c, lanes), reciprocal[c])

@@ -181,6 +181,7 @@ def test_work_begins_after_that_which_an_interrupt_left_under_way():
     """Interrupts come between any two instructions, also before the end of the work has been told or waited for."""
     set_threads(2)
     here, under_way, met, left = get_ident(), [], [], Event()
+    seen: set[int] = set()
 
     def slow(begin: int, end: int) -> None:
         if get_ident() != here:
@@ -190,6 +191,11 @@ def test_work_begins_after_that_which_an_interrupt_left_under_way():
             under_way.clear()
         else:
             left.wait(5.0)
+
+    def part(begin: int, end: int) -> None:
+        met.extend(under_way)
+        seen.add(get_ident())
+        sleep(0.002)
 
     def ended(self: threads._Team) -> list[BaseException]:
         raise KeyboardInterrupt
@@ -201,13 +207,7 @@ def test_work_begins_after_that_which_an_interrupt_left_under_way():
             with pytest.raises(KeyboardInterrupt):
                 run(slow, 100)
         assert under_way
-        seen: set[int] = set()
-
-        def part(begin: int, end: int) -> None:
-            met.extend(under_way)
-            seen.add(get_ident())  # noqa: B023
-            sleep(0.002)
-
+        seen.clear()
         run(part, 100)
         assert not met
         assert len(seen) == 2  # the team is there again

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from initfree.engine import threads
+from initfree.engine import shares, threads
 
 
 @pytest.fixture
@@ -13,3 +13,11 @@ def number_of_threads() -> Iterator[Callable[[int], None]]:
     before = threads.threads()
     yield threads.set_threads
     threads.set_threads(before)
+
+
+@pytest.fixture
+def any_threads(monkeypatch: pytest.MonkeyPatch, number_of_threads: Callable[[int], None]) -> Iterator[None]:
+    """Threads as they are left, and cut up even the smallest work."""
+    monkeypatch.setattr(shares, "_PAYS", 1)
+    with threads.sharing_all():
+        yield

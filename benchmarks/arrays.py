@@ -27,8 +27,8 @@ from rich.console import Console
 from rich.table import Table
 
 import initfree
-from initfree.observations import Intrinsics
-from initfree.reconstruction import Reconstruction
+from initfree.data.observations import Intrinsics
+from initfree.data.reconstruction import Reconstruction
 from initfree.result import Result
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))

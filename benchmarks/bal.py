@@ -21,13 +21,13 @@ from rich.console import Console
 from rich.table import Table
 
 import initfree
-from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
+from initfree.data.problem import Observations, Problem, build_problem
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array, Tracks
 from initfree.io.bal import BalFile, read_bal
 from initfree.io.load import load_observations
-from initfree.problem import Observations, Problem, build_problem
-from initfree.reconstruction import Reconstruction
 from initfree.result import Result
-from initfree.tracks import Array, Tracks
+from initfree.stages.euclidean import AdjustConfig, FreeIntrinsics, adjust
 
 
 @numba.njit(cache=True)

@@ -37,10 +37,10 @@ from initfree.benchmark.methods import adjust_from_truth
 from initfree.benchmark.report.failure import roc_auc, roc_curve
 from initfree.certificate import thresholds
 from initfree.certificate.checks import NOT_DOUBLED
-from initfree.euclidean.residuals import consensus
+from initfree.data.reconstruction import Reconstruction
 from initfree.evaluation import Metrics
 from initfree.generator import generate
-from initfree.reconstruction import Reconstruction
+from initfree.stages.euclidean.residuals import consensus
 
 SETS = ("set1", "set2", "set3", "set4", "set6", "set7", "set8", "thin1", "thin2", "thin3", "thin4")
 ATTACKS = (

@@ -17,8 +17,8 @@ from data import bal_file
 from varpro_iteration import PROBLEMS, dense_blocks, in_turns, ours, stages
 
 from initfree.engine.threads import set_threads
-from initfree.initialization import initialize
 from initfree.io.load import load
+from initfree.stages.initialization import initialize
 
 COMMITTED = Path(__file__).with_name("ratios.json")
 LEAST = 0.7

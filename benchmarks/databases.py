@@ -26,9 +26,9 @@ from rich.console import Console
 
 import initfree
 from initfree.api import as_model
+from initfree.data.reconstruction import Reconstruction
 from initfree.evaluation import evaluate_models
 from initfree.io.quiet import quiet
-from initfree.reconstruction import Reconstruction
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from mutations import inputs, one_gibibyte, write_mutated  # noqa: E402  # pyright: ignore[reportMissingImports]
 
+from initfree.data.observations import Intrinsics  # noqa: E402
 from initfree.errors import InputError  # noqa: E402
 from initfree.io.formats import format_of  # noqa: E402
 from initfree.io.load import load, load_model  # noqa: E402
-from initfree.observations import Intrinsics  # noqa: E402
 
 SECONDS = 20
 MEBIBYTES = 1024

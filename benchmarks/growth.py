@@ -22,16 +22,16 @@ from rich.console import Console
 from rich.table import Table
 from scipy.spatial import cKDTree
 
+from initfree.data.tracks import Array, Tracks
 from initfree.engine.factorisation import factorisation
 from initfree.engine.linear_solver import LinearSolver
-from initfree.euclidean.parameters import FreeIntrinsics, Parameters
-from initfree.euclidean.system import MetricSystem, squared_residuals
-from initfree.euclidean.triangulation import triangulate
 from initfree.formulations import make
-from initfree.initialization import initialize
-from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection
-from initfree.tracks import Array, Tracks
-from initfree.varpro import VariableProjection
+from initfree.stages.euclidean.parameters import FreeIntrinsics, Parameters
+from initfree.stages.euclidean.system import MetricSystem, squared_residuals
+from initfree.stages.euclidean.triangulation import triangulate
+from initfree.stages.initialization import initialize
+from initfree.stages.refinement.reprojection import ProjectiveRefinement, Reprojection
+from initfree.stages.varpro import VariableProjection
 
 FOCAL = 1000.0
 HEIGHT = 3.0

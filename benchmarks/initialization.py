@@ -17,8 +17,8 @@ from rich.table import Table
 import initfree
 from initfree.benchmark.data import Data, true_cameras, true_reconstruction
 from initfree.generator import generate
-from initfree.initialization import INITIALIZATIONS
 from initfree.io.colmap import reconstruction_of
+from initfree.stages.initialization import INITIALIZATIONS
 
 SETS = ("set1", "set2", "set3", "set4", "set6", "set7", "set8")
 RANDOM = ("normal", "normal-affine", "unit-circle-shuffled")

@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.table import Table
 
 import initfree
+from initfree.data.problem import Problem
+from initfree.data.recalibration import found_camera
 from initfree.generator import generate
-from initfree.problem import Problem
-from initfree.recalibration import found_camera
 from initfree.result import Result
 
 Part = Literal["studio", "long"]

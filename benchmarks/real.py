@@ -18,7 +18,7 @@ from data import data_directory
 from intrinsics import focal_lengths
 
 import initfree
-from initfree.problem import Problem
+from initfree.data.problem import Problem
 
 SETS = (
     "fountain-p11", "castle-p19", "herz-jesu-p8", "dinosaur", "dinosaur_trimmed", "corridor", "house", "uwo",

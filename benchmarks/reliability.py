@@ -25,9 +25,9 @@ from initfree.benchmark.data import true_reconstruction
 from initfree.benchmark.methods import adjust_from_truth
 from initfree.benchmark.report.markdown import write_section
 from initfree.config import Strategy
-from initfree.euclidean import robust_cost
+from initfree.data.reconstruction import Reconstruction
 from initfree.generator import generate
-from initfree.reconstruction import Reconstruction
+from initfree.stages.euclidean import robust_cost
 
 SETS = ("set1", "set2", "set3", "set4", "set6", "set7", "set8")
 CAREFUL = 90.0

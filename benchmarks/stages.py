@@ -17,16 +17,16 @@ import tyro
 from data import bal_file, data_directory
 
 import initfree
+from initfree.data.problem import Problem
 from initfree.engine.threads import set_threads
-from initfree.problem import Problem
 
 PROBLEMS = ("fountain-p11", "castle-p19", "uwo", "dubrovnik-16", "ladybug-49", "south-building")
 STAGES = {
     "two-view": ("two_view.given:two_view_geometries_of", "two_view.focal:guess_focals", "two_view.voting:vote"),
-    "stage 1": ("pipeline:minimise_ose", "auto.trimming:trim"),
-    "refinement": ("pipeline:refine_projective",),
-    "upgrade": ("pipeline:upgrade_metric",),
-    "adjustment": ("euclidean.adjustment:adjust",),
+    "stage 1": ("stages.pipeline:minimise_ose", "auto.trimming:trim"),
+    "refinement": ("stages.pipeline:refine_projective",),
+    "upgrade": ("stages.pipeline:upgrade_metric",),
+    "adjustment": ("stages.euclidean.adjustment:adjust",),
     "repair": ("auto.repair:repair",),
     "certificate": ("certificate.verdict:certify", "certificate.baseline:baselines"),
     "intrinsics": ("auto.calibration:recalibrate", "auto.doubt:doubt_intrinsics"),

@@ -30,13 +30,13 @@ import initfree
 from initfree.benchmark.data import true_reconstruction
 from initfree.benchmark.methods import adjust_from_truth
 from initfree.benchmark.report.markdown import write_section
+from initfree.data.reconstruction import Reconstruction
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.factorisation import multiply_adds
 from initfree.evaluation import evaluate_models
 from initfree.generator import Dataset, generate
 from initfree.generator.config import Config, Grid, Groups, Town
 from initfree.generator.presets import load
-from initfree.reconstruction import Reconstruction
 
 SURVEY, SURVEY_CAMERAS = "aerial-1k", 1000
 NOISE = 0.5

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 import initfree
 from initfree.api import as_model
 from initfree.benchmark.mappers import FEWEST, global_mapping
+from initfree.data.problem import Problem
+from initfree.data.recalibration import keypoints_of
+from initfree.data.reconstruction import Reconstruction
 from initfree.evaluation import evaluate_models
 from initfree.generator.database import write_database
 from initfree.generator.projections import Projections
 from initfree.io.quiet import quiet
-from initfree.problem import Problem
-from initfree.recalibration import keypoints_of
-from initfree.reconstruction import Reconstruction
 
 SETS = ("fountain-p11", "castle-p19", "south-building")
 

@@ -22,10 +22,10 @@ import initfree
 from initfree.api import as_model
 from initfree.certificate.modes import determination
 from initfree.certificate.uncertainty import CameraSystem, camera_system
-from initfree.euclidean import residuals
+from initfree.data.reconstruction import nearest_rotation
+from initfree.data.tracks import Array
 from initfree.generator import generate
-from initfree.reconstruction import nearest_rotation
-from initfree.tracks import Array
+from initfree.stages.euclidean import residuals
 
 SETS = ("set1", "set2", "set7", "thin2", "thin3")
 NOISE = 0.5

@@ -34,21 +34,21 @@ from rich.console import Console
 from rich.table import Table
 from scipy.linalg import cho_factor, cho_solve
 
+from initfree.data.problem import Problem, restricted
 from initfree.engine.factorisation import factorisation
 from initfree.engine.linear_solver import LinearSolver
 from initfree.engine.reduced_system import ReducedSystem
 from initfree.engine.threads import alone, run, set_threads
 from initfree.engine.waiting import tell, wait_until
-from initfree.euclidean.parameters import FreeIntrinsics
-from initfree.euclidean.system import MetricSystem, squared_residuals
 from initfree.formulations import make
 from initfree.formulations.base import homogeneous
 from initfree.formulations.pose import PseudoObjectSpaceError
-from initfree.initialization import facing, initialize, spectral_positions
 from initfree.io.load import load
-from initfree.problem import Problem, restricted
-from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection
-from initfree.varpro import VariableProjection
+from initfree.stages.euclidean.parameters import FreeIntrinsics
+from initfree.stages.euclidean.system import MetricSystem, squared_residuals
+from initfree.stages.initialization import facing, initialize, spectral_positions
+from initfree.stages.refinement.reprojection import ProjectiveRefinement, Reprojection
+from initfree.stages.varpro import VariableProjection
 
 ALPHA = 0.1
 DAMPING = 1e-2

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import null_space
 
+from initfree.data.tracks import Array, Tracks
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.matrix import BlockMatrix
 from initfree.engine.reduced_system import ReducedSystem
-from initfree.tracks import Array, Tracks
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ import pycolmap
 from scipy.ndimage import gaussian_filter1d
 
 from initfree.auto.intrinsics import refine_intrinsics
+from initfree.data.observations import Intrinsics
+from initfree.data.problem import Problem, build_problem
+from initfree.data.recalibration import with_cameras
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array, Index
 from initfree.io.rows import observations_of_array
-from initfree.observations import Intrinsics
-from initfree.problem import Problem, build_problem
-from initfree.recalibration import with_cameras
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array, Index
 
 SIZE = np.array([8.0, 6.0, 3.2])
 """metres: the room; the light stays in the middle of it"""

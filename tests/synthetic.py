@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from initfree.tracks import Array, Index, Tracks
+from initfree.data.tracks import Array, Index, Tracks
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from initfree.certificate.alternative import alternative, as_alternative, better
 from initfree.certificate.closer import agreed_system
 from initfree.certificate.modes import determination, weakest_modes
 from initfree.certificate.verdict import certify, judge
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
 from initfree.generator import generate
-from initfree.problem import Problem
-from initfree.reconstruction import Reconstruction
 
 
 def at_the_truth(name: str, seed: int) -> tuple[Problem, Reconstruction]:

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from synthetic import random_tracks, ring
 
-from initfree import camera_graph
-from initfree.camera_graph import neighbours, seriated, smoothest, without_diagonal
+from initfree.data import camera_graph
+from initfree.data.camera_graph import neighbours, seriated, smoothest, without_diagonal
 
 
 def test_sparse_eigenvectors_are_the_dense_ones(monkeypatch: pytest.MonkeyPatch):

@@ -8,7 +8,7 @@ import pytest
 from synthetic import Scene, ring
 
 import initfree
-from initfree.camera_reports import all_detections
+from initfree.arrays.camera_reports import all_detections
 
 FOCAL = 420.0
 
@@ -55,7 +55,7 @@ def test_landmarks_that_the_solve_left_out_are_judged_too(scene):
     half = np.flatnonzero(np.arange(t.landmarks) % 2 == 0)
     rows = np.isin(t.landmark, half)
     smaller = result.subset(
-        initfree.problem.restricted(result.problem, rows)[0],
+        initfree.data.problem.restricted(result.problem, rows)[0],
         slice(None),
         half,
         result.reconstruction.subset(slice(None), half),

@@ -16,8 +16,8 @@ from initfree.commands import extras
 from initfree.commands.cli import BENCH, COMMANDS, _load, main
 from initfree.commands.extras import extra_of
 from initfree.commands.warmup import _ring
+from initfree.data.problem import Problem
 from initfree.engine.compilation import kept, kernels, must_compile
-from initfree.problem import Problem
 
 ROOT = Path(__file__).parents[1]
 

@@ -14,9 +14,9 @@ import initfree
 from initfree.certificate.coherence import MOST_A_CAMERA, NEIGHBOURS, coherence
 from initfree.certificate.joint import weakest_joint
 from initfree.certificate.verdict import certify
-from initfree.problem import Problem
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array, Tracks
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array, Tracks
 
 
 def single_image(observations: int, rng: np.random.Generator) -> tuple[Tracks, Array]:

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mutations import OTHER_PROGRAMS, inputs, write_mutated
 
+from initfree.data.observations import Intrinsics
 from initfree.errors import InputError
 from initfree.io.load import load, load_model
-from initfree.observations import Intrinsics
 
 READERS = (
     "colmap-binary", "colmap-text", "database.db", "bal.txt", "bal.gz", "bal.bz2",

@@ -17,12 +17,12 @@ from synthetic import ring
 import initfree
 from initfree.auto.all_matches import on_all_matches
 from initfree.auto.search import Search
+from initfree.data.observations import Observations
+from initfree.data.pairs import VerifiedPairs
+from initfree.data.problem import build_problem
+from initfree.data.reconstruction import Reconstruction
 from initfree.io import database
 from initfree.io.load import load_observations
-from initfree.observations import Observations
-from initfree.pairs import VerifiedPairs
-from initfree.problem import build_problem
-from initfree.reconstruction import Reconstruction
 from initfree.two_view.agreeing_matches import tracks_of_agreeing_matches
 from initfree.two_view.focal import guess_focals, has_fundamental_matrices
 from initfree.two_view.geometry import sampson, two_view_geometries

@@ -7,10 +7,10 @@ import pytest
 
 import initfree
 from initfree.certificate.depths import with_depth
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
 from initfree.generator import generate
 from initfree.io.points import points_to_write
-from initfree.problem import Problem
-from initfree.reconstruction import Reconstruction
 
 FOCAL = 1000.0
 

@@ -6,9 +6,9 @@ from synthetic import Scene, ring, tracks_of
 
 from initfree.certificate.thresholds import MIN_SHARING
 from initfree.certificate.twins import _counted, duplication, merged_observations
+from initfree.data.tracks import Array
 from initfree.generator import generate, presets
 from initfree.generator.config import Config, Groups, Lateral, LookAt, Part, Parts, Visibility
-from initfree.tracks import Array
 
 
 def cameras_of(scene: Scene):

@@ -12,18 +12,18 @@ import pytest
 from numpy.testing import assert_array_equal
 from synthetic import random_tracks, ring
 
+from initfree.data.reconstruction import Reconstruction
 from initfree.engine import shares, threads
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.linear_solver import LinearSolver
 from initfree.engine.threads import alone, run, set_threads
 from initfree.errors import InputError
-from initfree.euclidean.adjustment import EuclideanAdjustment
-from initfree.euclidean.parameters import FreeIntrinsics
-from initfree.euclidean.triangulation import triangulate
 from initfree.formulations import make
-from initfree.reconstruction import Reconstruction
-from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection
-from initfree.varpro import VariableProjection
+from initfree.stages.euclidean.adjustment import EuclideanAdjustment
+from initfree.stages.euclidean.parameters import FreeIntrinsics
+from initfree.stages.euclidean.triangulation import triangulate
+from initfree.stages.refinement.reprojection import ProjectiveRefinement, Reprojection
+from initfree.stages.varpro import VariableProjection
 
 
 def test_camera_pairs_are_those_that_share_landmarks_and_those_given():
@@ -291,7 +291,7 @@ import hashlib
 import numpy as np
 from synthetic import ring
 from initfree.formulations import make
-from initfree.varpro import VariableProjection
+from initfree.stages.varpro import VariableProjection
 scene = ring(6, 60, noise=0.5, seed=4, min_observations=3)
 P = np.random.default_rng(0).normal(size=(6, 3, 4))
 stage = VariableProjection(scene.tracks, scene.m, make("pose", 0.1), P, loss="cauchy")

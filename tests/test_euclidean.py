@@ -7,11 +7,13 @@ import pytest
 from scipy.spatial.transform import Rotation
 from synthetic import Scene, ring
 
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array, Index
 from initfree.engine import shares
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.engine.losses import Cauchy, LeastSquares
 from initfree.errors import InputError
-from initfree.euclidean import (
+from initfree.stages.euclidean import (
     AdjustConfig,
     EuclideanAdjustment,
     FreeIntrinsics,
@@ -20,9 +22,7 @@ from initfree.euclidean import (
     kernels,
     triangulate,
 )
-from initfree.euclidean.parameters import retracted
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array, Index
+from initfree.stages.euclidean.parameters import retracted
 
 FREE = FreeIntrinsics(focal=True, radial=2)
 

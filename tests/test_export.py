@@ -10,10 +10,10 @@ from scipy.spatial.transform import Rotation
 from synthetic import ring
 
 import initfree
+from initfree.data.tracks import Tracks
 from initfree.io.export import UNKNOWN_COLOUR, export
 from initfree.io.points import widest_angles
 from initfree.io.world import downwards
-from initfree.tracks import Tracks
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 
+from initfree.data.tracks import Tracks
 from initfree.engine import factorisation as choice
 from initfree.engine import threads
 from initfree.engine.camera_pairs import CameraPairs
@@ -15,8 +16,7 @@ from initfree.engine.sparse_cholesky import SparseFactorisation
 from initfree.engine.threads import set_threads
 from initfree.engine.tiles import LANES, TiledFactorisation
 from initfree.formulations import make
-from initfree.tracks import Tracks
-from initfree.varpro import VariableProjection
+from initfree.stages.varpro import VariableProjection
 
 
 def grid_tracks(rows: int, columns: int, *, parts: int = 1) -> Tracks:

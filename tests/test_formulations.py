@@ -9,14 +9,14 @@ from dense import central_differences, from_blocks
 from numpy.testing import assert_allclose
 from synthetic import random_tracks
 
+from initfree.data.tracks import Array, Tracks
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.engine.reduced_system import ReducedSystem
 from initfree.errors import InputError
 from initfree.formulations import Formulation, LinearFormulation, base, make, names, register
 from initfree.formulations.pose_rot import RelativeRotations, RotationTerm
-from initfree.tracks import Array, Tracks
-from initfree.varpro import VariableProjection
+from initfree.stages.varpro import VariableProjection
 
 ALPHA = 0.2
 LINEAR = [name for name in names() if isinstance(make(name, ALPHA), LinearFormulation)]

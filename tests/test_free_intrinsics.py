@@ -12,12 +12,12 @@ from test_unknown_intrinsics import street
 import initfree
 from initfree.auto.calibration import recalibrate
 from initfree.auto.intrinsics import Recalibrated, free_where_it_pays, refine_intrinsics
-from initfree.euclidean import adjust
+from initfree.data.problem import Problem
+from initfree.data.recalibration import found_camera, keypoints_of, with_cameras
+from initfree.data.reconstruction import Reconstruction
 from initfree.evaluation import evaluate_models
 from initfree.io.colmap import reconstruction_of
-from initfree.problem import Problem
-from initfree.recalibration import found_camera, keypoints_of, with_cameras
-from initfree.reconstruction import Reconstruction
+from initfree.stages.euclidean import adjust
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from initfree.certificate.hinge import thinnest_hinge
-from initfree.tracks import Array, Tracks
+from initfree.data.tracks import Array, Tracks
 
 
 def two_parts(shape: Array, wrong: int = 0) -> tuple[Tracks, Array]:

@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from synthetic import reorder_cameras, reorder_landmarks, ring, tracks_of
 
+from initfree.data.tracks import Array, Tracks
 from initfree.errors import InputError
-from initfree.initialization import INITIALIZATIONS, initialize, spectral_positions
-from initfree.tracks import Array, Tracks
+from initfree.stages.initialization import INITIALIZATIONS, initialize, spectral_positions
 
 NAMES = list(INITIALIZATIONS)
 SEEDED = ["normal", "normal-affine", "uniform", "unit-circle-shuffled"]

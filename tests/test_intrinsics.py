@@ -11,9 +11,9 @@ from scipy.spatial.transform import Rotation
 from synthetic import Scene, ring
 
 from initfree.engine.losses import Cauchy
-from initfree.euclidean.intrinsics import IntrinsicsAdjustment, View, refine
-from initfree.euclidean.lenses import Deviations, Lenses, Projection, with_parameters
-from initfree.euclidean.opencv_lenses import PLACES, OpenCVProjection
+from initfree.stages.euclidean.intrinsics import IntrinsicsAdjustment, View, refine
+from initfree.stages.euclidean.lenses import Deviations, Lenses, Projection, with_parameters
+from initfree.stages.euclidean.opencv_lenses import PLACES, OpenCVProjection
 
 PARAMS = CAMERA_PARAMS | {
     "FULL_OPENCV": [420.0, 425.0, 322.0, 238.0, -0.05, 0.01, 0.001, -0.001, 0.004, 0.01, -0.02, 0.003],

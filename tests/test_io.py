@@ -15,11 +15,11 @@ from solving import single
 from synthetic import ring
 
 import initfree
+from initfree.data.problem import Observations, build_problem
 from initfree.evaluation import evaluate_models
 from initfree.generator import generate
 from initfree.io import colmap
 from initfree.io.load import load_model
-from initfree.problem import Observations, build_problem
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,7 @@ def test_result_round_trip_keeps_names_keypoints_and_ids(tmp_path, scene):
 
 def observations(image, landmark) -> Observations:
     image, landmark = np.array(image), np.array(landmark)
-    from initfree.observations import Image
+    from initfree.data.observations import Image
 
     images = tuple(Image(f"{k}.jpg", k + 1, 1, np.empty((0, 2))) for k in range(image.max() + 1))
     n = len(image)
@@ -161,7 +161,7 @@ def test_filtering_leaves_what_it_promises(data, min_obs):
     order = rng.permutation(len(image))
     source = observations(image[order], 10 + landmark[order])
     try:
-        with patch("initfree.problem._MANY_PAIRS", data.draw(st.sampled_from([0, 4000]))):
+        with patch("initfree.data.problem._MANY_PAIRS", data.draw(st.sampled_from([0, 4000]))):
             problem = build_problem(source, min_obs)
     except initfree.InputError:
         return

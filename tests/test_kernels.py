@@ -8,13 +8,13 @@ from dense import DenseProblem, dense_matrix, dense_problem, project
 from numpy.testing import assert_allclose
 from synthetic import random_tracks, reorder_cameras, tracks_of
 
+from initfree.data.tracks import Array, Tracks
 from initfree.engine import shares
 from initfree.engine.quadratic import Quadratic
 from initfree.engine.reduced_system import ReducedSystem
 from initfree.formulations import LinearFormulation, make, names
 from initfree.formulations.base import homogeneous
-from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection
-from initfree.tracks import Array, Tracks
+from initfree.stages.refinement.reprojection import ProjectiveRefinement, Reprojection
 
 LINEAR = [name for name in names() if isinstance(make(name, 0.1), LinearFormulation)]
 SEEDS = range(3)

@@ -17,9 +17,9 @@ from initfree.auto.parts import processes
 from initfree.certificate import certify, judge
 from initfree.certificate.checks import CHECKS
 from initfree.commands.cli import main
-from initfree.euclidean import residuals
 from initfree.formulations import base, register
 from initfree.formulations.pose import PseudoObjectSpaceError
+from initfree.stages.euclidean import residuals
 
 K = np.array([[420.0, 0.0, 320.0], [0.0, 420.0, 240.0], [0.0, 0.0, 1.0]])
 MIDDLE = K[:2, 2]

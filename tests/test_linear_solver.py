@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 from synthetic import random_tracks, ring
 
 import initfree
+from initfree.data.tracks import Array, Tracks
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.engine.linear_solver import LinearSolver, conjugate_gradients
 from initfree.engine.matrix import ImplicitMatrix
@@ -15,8 +16,7 @@ from initfree.errors import InputError
 from initfree.formulations import LinearFormulation, make
 from initfree.formulations.base import homogeneous
 from initfree.formulations.pose_rot import RelativeRotations, RotationTerm
-from initfree.tracks import Array, Tracks
-from initfree.varpro import VariableProjection
+from initfree.stages.varpro import VariableProjection
 
 INEXACT = ("power", "pcg")
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.spatial.transform import Rotation
 
+from initfree.data.reconstruction import Reconstruction
 from initfree.evaluation import auc, evaluate_models, nearest_rotation, similarity
-from initfree.reconstruction import Reconstruction
 
 seeds = st.integers(0, 2**31)
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
 
-from initfree.tracks import Array
+from initfree.data.tracks import Array
 from initfree.two_view.pair_matrices import confidence, rotation_hessian
 
 

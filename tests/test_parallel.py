@@ -4,7 +4,7 @@ from threading import Event, Thread
 
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from initfree.parallel import one_blas_thread
+from initfree.engine.parallel import one_blas_thread
 
 
 def blas_threads() -> set[int]:

@@ -17,11 +17,11 @@ from initfree.auto.parts import parts_of, problem_of, processes, solve_in_parts
 from initfree.benchmark.data import true_reconstruction
 from initfree.benchmark.methods import adjust_from_truth
 from initfree.commands.cli import main as command
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Tracks
 from initfree.errors import InputError
 from initfree.evaluation import evaluate_models, rotation_errors, similarity
 from initfree.generator import generate
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Tracks
 
 
 def random_similarity(seed: int) -> Similarity:

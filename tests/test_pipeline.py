@@ -11,7 +11,7 @@ from synthetic import Scene, ring
 
 import initfree
 from initfree.api import as_model
-from initfree.euclidean import residuals
+from initfree.stages.euclidean import residuals
 from initfree.two_view.rotations import rotations_for, rotations_from_truth
 
 AUCS = [f"{kind}_auc{threshold}" for kind in ("rotation", "translation") for threshold in (5, 10, 20)]

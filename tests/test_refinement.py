@@ -6,11 +6,11 @@ from dense import central_differences, project
 from numpy.testing import assert_allclose
 from synthetic import Scene, random_tracks, ring
 
+from initfree.data.tracks import Array
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.engine.losses import Cauchy, LeastSquares, Loss
-from initfree.refinement.landmarks import triangulate_projective
-from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection
-from initfree.tracks import Array
+from initfree.stages.refinement.landmarks import triangulate_projective
+from initfree.stages.refinement.reprojection import ProjectiveRefinement, Reprojection
 
 PATIENT = LMConfig(max_iterations=200, tolerance=1e-12)
 

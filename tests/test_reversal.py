@@ -10,8 +10,8 @@ from initfree.certificate import reversal
 from initfree.certificate.reversal import reversal_rise, reversed_depths
 from initfree.certificate.thresholds import SIGNIFICANT
 from initfree.certificate.verdict import certify, judge
-from initfree.euclidean import AdjustConfig, adjust
 from initfree.generator import generate
+from initfree.stages.euclidean import AdjustConfig, adjust
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,12 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import initfree
+from initfree.arrays.rigs import Mount, estimate_rigs, median_place, median_rotation
 from initfree.errors import InputError
 from initfree.evaluation import evaluate_models
 from initfree.io.colmap import reconstruction_of
 from initfree.io.load import load_observations
 from initfree.io.rigged import rigged
-from initfree.rigs import Mount, estimate_rigs, median_place, median_rotation
 
 CAMERAS, FRAMES = 3, 6
 

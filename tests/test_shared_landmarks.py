@@ -8,8 +8,8 @@ from synthetic import ring
 
 import initfree
 from initfree.commands.cli import main
+from initfree.data.shared_landmarks import landmark_matches
 from initfree.io.colmap import observations_of
-from initfree.shared_landmarks import landmark_matches
 
 
 @pytest.fixture(scope="module")

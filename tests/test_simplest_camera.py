@@ -12,10 +12,10 @@ from test_unknown_intrinsics import street
 
 import initfree
 from initfree.auto.simplest_camera import alike_images, simplest_cameras
-from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
 from initfree.io.colmap import reconstruction_of
-from initfree.problem import Problem
-from initfree.reconstruction import Reconstruction
+from initfree.stages.euclidean import AdjustConfig, FreeIntrinsics, adjust
 
 
 @pytest.fixture(scope="module")

@@ -22,12 +22,12 @@ from initfree.auto.strategy import confirmed, found_by_another
 from initfree.auto.trimming import trim
 from initfree.certificate.baseline import baselines
 from initfree.certificate.verdict import certify, judge
+from initfree.data.problem import restricted, without_cameras
+from initfree.data.reconstruction import Reconstruction
 from initfree.engine import threads
-from initfree.euclidean import robust_cost
-from initfree.euclidean.residuals import consensus, residuals
-from initfree.parallel import AbandonedError, abandonable, beside, in_order
-from initfree.problem import restricted, without_cameras
-from initfree.reconstruction import Reconstruction
+from initfree.engine.parallel import AbandonedError, abandonable, beside, in_order
+from initfree.stages.euclidean import robust_cost
+from initfree.stages.euclidean.residuals import consensus, residuals
 from initfree.two_view.geometry import two_view_geometries
 from initfree.two_view.voting import vote
 

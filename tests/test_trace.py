@@ -6,7 +6,7 @@ from models import to_reconstruction
 from synthetic import ring
 
 import initfree
-from initfree.trace import LANDMARKS, STEPS, Passage, Step, Trace
+from initfree.stages.trace import LANDMARKS, STEPS, Passage, Step, Trace
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import pytest
 from synthetic import ring
 from test_euclidean import observed, truth_of
 
-from initfree.euclidean import Status, resect, triangulate
-from initfree.tracks import Tracks
+from initfree.data.tracks import Tracks
+from initfree.stages.euclidean import Status, resect, triangulate
 
 
 def test_triangulation_is_exact_and_needs_no_start() -> None:
@@ -92,7 +92,7 @@ import sys
 import numpy as np
 sys.path.insert(0, sys.argv[1])
 from synthetic import ring
-from initfree.euclidean.triangulation import triangulate
+from initfree.stages.euclidean.triangulation import triangulate
 scene = ring(cameras=12, landmarks=600, min_observations=3, noise=2.0)
 rng = np.random.default_rng(0)
 q, _ = np.linalg.qr(scene.R + 0.3 * rng.normal(size=scene.R.shape))

@@ -13,13 +13,13 @@ from initfree.certificate import modes, uncertainty
 from initfree.certificate.closer import agreed_system
 from initfree.certificate.modes import determination
 from initfree.certificate.uncertainty import CameraSystem, camera_system
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array, Tracks
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.engine.losses import LeastSquares
-from initfree.euclidean import EuclideanAdjustment, FreeIntrinsics, kernels
-from initfree.euclidean.parameters import POSES_ONLY
 from initfree.generator import generate
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array, Tracks
+from initfree.stages.euclidean import EuclideanAdjustment, FreeIntrinsics, kernels
+from initfree.stages.euclidean.parameters import POSES_ONLY
 
 SMALL = ring(cameras=8, landmarks=90, min_observations=3, shuffle=False, seed=4)
 

@@ -7,14 +7,14 @@ import pytest
 from scipy.spatial.transform import Rotation
 from synthetic import Scene, ring
 
+from initfree.data.reconstruction import Reconstruction
 from initfree.evaluation import evaluate_models
-from initfree.reconstruction import Reconstruction
-from initfree.upgrade import Projective, Upgraded, upgrade
-from initfree.upgrade.dual_quadric import image_of_quadric
-from initfree.upgrade.linear import linear_quadric
-from initfree.upgrade.linear1997 import nullity
-from initfree.upgrade.refined import refine_quadric
-from initfree.upgrade.selected import better
+from initfree.stages.upgrade import Projective, Upgraded, upgrade
+from initfree.stages.upgrade.dual_quadric import image_of_quadric
+from initfree.stages.upgrade.linear import linear_quadric
+from initfree.stages.upgrade.linear1997 import nullity
+from initfree.stages.upgrade.refined import refine_quadric
+from initfree.stages.upgrade.selected import better
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from synthetic import Scene, random_tracks, reorder_cameras, reorder_landmarks, ring
 
+from initfree.data.tracks import Array, Tracks
 from initfree.engine.levenberg_marquardt import Convergence, LMConfig
 from initfree.engine.losses import Cauchy, scale_from_median
 from initfree.engine.reduced_system import ReducedSystem
@@ -15,10 +16,9 @@ from initfree.errors import InputError
 from initfree.formulations import LinearFormulation, make, names
 from initfree.formulations.base import homogeneous
 from initfree.formulations.pose_rot import RelativeRotations, RotationTerm
-from initfree.initialization import initialize
-from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection
-from initfree.tracks import Array, Tracks
-from initfree.varpro import LossName, VariableProjection, placed
+from initfree.stages.initialization import initialize
+from initfree.stages.refinement.reprojection import ProjectiveRefinement, Reprojection
+from initfree.stages.varpro import LossName, VariableProjection, placed
 
 LINEAR = [name for name in names() if isinstance(make(name, 0.1), LinearFormulation)]
 LOSSES: list[LossName] = ["none", "cauchy", "cauchy-consistent"]

@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 
 import initfree
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array, Index
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array, Index
 
 SIZE = (1600, 1200)
 _HALF = 1.2

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from initfree.auto.parts import solve_in_parts
     from initfree.certificate import Certificate
     from initfree.config import SolveConfig
+    from initfree.data.problem import Problem
+    from initfree.data.reconstruction import Reconstruction
     from initfree.errors import InputError
     from initfree.evaluation import Metrics
     from initfree.io.load import load
-    from initfree.problem import Problem
-    from initfree.reconstruction import Reconstruction
     from initfree.result import Result
 
 __version__ = "0.1.0"
@@ -54,8 +54,8 @@ _HOMES = {
     "Certificate": "certificate",
     "InputError": "errors",
     "Metrics": "evaluation",
-    "Problem": "problem",
-    "Reconstruction": "reconstruction",
+    "Problem": "data.problem",
+    "Reconstruction": "data.reconstruction",
     "Result": "result",
     "SolveConfig": "config",
     "evaluate": "api",

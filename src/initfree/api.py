@@ -19,17 +19,17 @@ import initfree.certificate  # noqa: F401
 from initfree.auto.strategy import solve_auto
 from initfree.certificate import certify
 from initfree.config import SolveConfig, Strategy
+from initfree.data.observations import Observations
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.shared_landmarks import landmark_matches
+from initfree.engine.parallel import in_order, one_blas_thread
 from initfree.errors import InputError
 from initfree.evaluation import Metrics, evaluate_models
 from initfree.io import colmap
 from initfree.io.load import load_model, load_observations
-from initfree.observations import Observations
-from initfree.parallel import in_order, one_blas_thread
-from initfree.pipeline import OnProgress, State, run_stages
-from initfree.problem import Problem
-from initfree.reconstruction import Reconstruction
 from initfree.result import Result
-from initfree.shared_landmarks import landmark_matches
+from initfree.stages.pipeline import OnProgress, State, run_stages
 from initfree.two_view.rotations import check_rotations
 
 Model = Result | Reconstruction | pycolmap.Reconstruction | str | Path

@@ -93,7 +93,7 @@ def _choices(config: SolveConfig) -> dict[str, tuple[str, ...]]:
     """What the fields that name something may hold."""
     # Formulations are found by importing them, kernels and all: not before a configuration is made.
     from initfree import formulations
-    from initfree.initialization import INITIALIZATIONS
+    from initfree.stages.initialization import INITIALIZATIONS
 
     hints = get_type_hints(type(config))
     literals = {f.name: get_args(hints[f.name]) for f in fields(config) if _is_literal(hints[f.name])}

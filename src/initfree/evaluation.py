@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from initfree.data.reconstruction import Reconstruction, nearest_rotation
+from initfree.data.tracks import Array, Index
 from initfree.errors import InputError
-from initfree.reconstruction import Reconstruction, nearest_rotation
-from initfree.tracks import Array, Index
 
 THRESHOLDS = (5, 10, 20)
 _MISSING = 180.0

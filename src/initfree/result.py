@@ -4,19 +4,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from initfree.camera_reports import CameraReport, camera_reports
+from initfree.arrays.camera_reports import CameraReport, camera_reports
+from initfree.arrays.synchronisation import Offset, offsets
 from initfree.certificate import Certificate
 from initfree.certificate.closer import agreed_system
 from initfree.certificate.uncertainty import Uncertainty
 from initfree.config import SolveConfig
+from initfree.data.observations import Intrinsics
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array, Index
 from initfree.engine.levenberg_marquardt import Iteration
-from initfree.observations import Intrinsics
-from initfree.problem import Problem
-from initfree.reconstruction import Reconstruction
-from initfree.synchronisation import Offset, offsets
-from initfree.trace import Moment, Trace
-from initfree.tracks import Array, Index
-from initfree.upgrade.metric import Upgraded
+from initfree.stages.trace import Moment, Trace
+from initfree.stages.upgrade.metric import Upgraded
 
 if TYPE_CHECKING:
     import pycolmap

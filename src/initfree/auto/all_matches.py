@@ -13,18 +13,18 @@ import numpy as np
 from initfree.auto.calibration import carried
 from initfree.auto.intrinsics import QUICK, note, other_notes
 from initfree.certificate import certify, judge
+from initfree.data.problem import MIN_CAMERA_OBSERVATIONS, Problem
+from initfree.data.recalibration import keypoints_of, with_cameras
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array, Index
 from initfree.engine.losses import scale_from_median
-from initfree.euclidean import AdjustConfig, adjust, residuals
-from initfree.euclidean.intrinsics import View, refine
-from initfree.euclidean.lenses import Lenses
-from initfree.euclidean.residuals import INLIER_PIXELS
-from initfree.euclidean.triangulation import triangulate
 from initfree.io.points import widest_angles
-from initfree.problem import MIN_CAMERA_OBSERVATIONS, Problem
-from initfree.recalibration import keypoints_of, with_cameras
-from initfree.reconstruction import Reconstruction
 from initfree.result import Result, StageReport
-from initfree.tracks import Array, Index
+from initfree.stages.euclidean import AdjustConfig, adjust, residuals
+from initfree.stages.euclidean.intrinsics import View, refine
+from initfree.stages.euclidean.lenses import Lenses
+from initfree.stages.euclidean.residuals import INLIER_PIXELS
+from initfree.stages.euclidean.triangulation import triangulate
 from initfree.two_view.agreeing_matches import tracks_of_agreeing_matches
 
 LEAST_ANGLE = 1.5

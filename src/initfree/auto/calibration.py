@@ -11,9 +11,9 @@ from initfree.certificate import certify, judge
 from initfree.certificate.checks import CERTAIN_CAMERAS, CERTAIN_FOCAL_LENGTH, DETERMINED
 from initfree.certificate.evidence import Evidence
 from initfree.certificate.focal import focal_rise
-from initfree.problem import Problem
-from initfree.recalibration import found_camera, with_cameras
-from initfree.reconstruction import Reconstruction
+from initfree.data.problem import Problem
+from initfree.data.recalibration import found_camera, with_cameras
+from initfree.data.reconstruction import Reconstruction
 from initfree.result import Result, StageReport
 
 

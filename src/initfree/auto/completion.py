@@ -11,12 +11,12 @@ from initfree.certificate.depths import with_depth
 from initfree.certificate.evidence import Evidence, gather, joint_of
 from initfree.certificate.focal import clear
 from initfree.certificate.joint import Joint
-from initfree.euclidean.residuals import INLIER_PIXELS, consensus, residuals, robust_cost
-from initfree.euclidean.triangulation import triangulate
-from initfree.problem import restricted
-from initfree.reconstruction import Reconstruction
+from initfree.data.problem import restricted
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Index
 from initfree.result import Result, StageReport
-from initfree.tracks import Index
+from initfree.stages.euclidean.residuals import INLIER_PIXELS, consensus, residuals, robust_cost
+from initfree.stages.euclidean.triangulation import triangulate
 
 ROUNDS = 2
 CLEAN = 0.995

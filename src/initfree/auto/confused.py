@@ -5,9 +5,9 @@ import numpy as np
 from initfree.certificate import Certificate
 from initfree.certificate.checks import NOT_DOUBLED
 from initfree.certificate.twins import merged_observations
-from initfree.euclidean.residuals import consensus
-from initfree.problem import Problem, restricted
-from initfree.reconstruction import Reconstruction
+from initfree.data.problem import Problem, restricted
+from initfree.data.reconstruction import Reconstruction
+from initfree.stages.euclidean.residuals import consensus
 
 
 def only_doubled(certificate: Certificate) -> bool:

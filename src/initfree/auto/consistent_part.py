@@ -10,12 +10,12 @@ from initfree.auto.repair import repair_limits
 from initfree.certificate import Certificate, certify, judge
 from initfree.certificate.thresholds import MIN_CONSENSUS
 from initfree.config import SolveConfig
-from initfree.euclidean import adjust, resect
-from initfree.euclidean.residuals import INLIER_PIXELS
-from initfree.problem import Problem, without_cameras
-from initfree.reconstruction import Reconstruction
+from initfree.data.problem import Problem, without_cameras
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Index
 from initfree.result import Result, StageReport
-from initfree.tracks import Index
+from initfree.stages.euclidean import adjust, resect
+from initfree.stages.euclidean.residuals import INLIER_PIXELS
 
 ROUNDS = 30
 """of taking images back"""

@@ -21,13 +21,13 @@ from initfree.auto.repair import repair_limits
 from initfree.certificate import Certificate, certify, judge
 from initfree.certificate.checks import CAMERA_PURITY, PURITY
 from initfree.certificate.evidence import fitting_radius
-from initfree.euclidean import adjust
-from initfree.euclidean.residuals import INLIER_PIXELS, residuals
-from initfree.euclidean.triangulation import triangulate
-from initfree.problem import Problem, connected_part, restricted
-from initfree.reconstruction import Reconstruction
+from initfree.data.problem import Problem, connected_part, restricted
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Index
 from initfree.result import Result, StageReport
-from initfree.tracks import Index
+from initfree.stages.euclidean import adjust
+from initfree.stages.euclidean.residuals import INLIER_PIXELS, residuals
+from initfree.stages.euclidean.triangulation import triangulate
 
 ROUNDS = 12
 MOST_MISSED = 0.34

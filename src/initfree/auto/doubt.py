@@ -17,16 +17,16 @@ from initfree.auto.start import Attempt, run_start
 from initfree.certificate import judge
 from initfree.certificate.baseline import baselines
 from initfree.config import SolveConfig
+from initfree.data.observations import scaled_keypoints
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.engine.losses import Cauchy
-from initfree.euclidean import robust_cost
-from initfree.euclidean.residuals import INLIER_PIXELS, residuals
-from initfree.observations import scaled_keypoints
-from initfree.pipeline import OnProgress, on_pairs
-from initfree.problem import Problem
-from initfree.reconstruction import Reconstruction
-from initfree.refinement.reprojection import ProjectiveRefinement, Reprojection
 from initfree.result import Result, StageReport
+from initfree.stages.euclidean import robust_cost
+from initfree.stages.euclidean.residuals import INLIER_PIXELS, residuals
+from initfree.stages.pipeline import OnProgress, on_pairs
+from initfree.stages.refinement.reprojection import ProjectiveRefinement, Reprojection
 
 SUSPICIOUS = 1.5
 """Euclidean over projective robust cost: 0.98-1.2 for true reconstructions, 3.4 for intrinsics known to be wrong"""

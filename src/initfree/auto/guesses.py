@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from initfree.auto.start import Start
 from initfree.config import SolveConfig
-from initfree.problem import Problem
-from initfree.thinning import thinned
-from initfree.tracks import Array
+from initfree.data.problem import Problem
+from initfree.data.thinning import thinned
+from initfree.data.tracks import Array
 from initfree.two_view.averaging import turned_cameras
 from initfree.two_view.focal import guess_focals, with_focals
 from initfree.two_view.geometry import OnPair, relative_rotations

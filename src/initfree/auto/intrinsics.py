@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from initfree.certificate.focal import FocalLengths
+from initfree.data.problem import Problem
+from initfree.data.recalibration import keypoints_of, with_cameras
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array, Index, Tracks
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.engine.losses import Cauchy
-from initfree.euclidean.intrinsics import SHORT, WEAK, IntrinsicsAdjustment, View, refine
-from initfree.euclidean.lenses import Deviations, Lenses, Prior, with_parameters
-from initfree.euclidean.residuals import INLIER_PIXELS
-from initfree.euclidean.triangulation import triangulate
-from initfree.problem import Problem
-from initfree.recalibration import keypoints_of, with_cameras
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array, Index, Tracks
+from initfree.stages.euclidean.intrinsics import SHORT, WEAK, IntrinsicsAdjustment, View, refine
+from initfree.stages.euclidean.lenses import Deviations, Lenses, Prior, with_parameters
+from initfree.stages.euclidean.residuals import INLIER_PIXELS
+from initfree.stages.euclidean.triangulation import triangulate
 
 CHANCE = 1e-6
 """of freeing right intrinsics, were the errors independent"""

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 
-from initfree.reconstruction import Reconstruction, nearest_rotation
-from initfree.tracks import Array, Index
+from initfree.data.reconstruction import Reconstruction, nearest_rotation
+from initfree.data.tracks import Array, Index
 
 LEAST_SHARED = 12
 """cameras and landmarks that two parts must share"""

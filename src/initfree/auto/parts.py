@@ -19,19 +19,19 @@ from initfree.auto.consistent_part import consistent_part
 from initfree.auto.merging import Merged, Part, merge
 from initfree.auto.repair import repair, repair_limits
 from initfree.auto.strategy import ended, solve_auto
-from initfree.camera_graph import smoothest, without_diagonal
 from initfree.certificate import certify
 from initfree.config import SolveConfig
+from initfree.data.camera_graph import smoothest, without_diagonal
+from initfree.data.observations import Observations
+from initfree.data.problem import Problem, build_problem
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Index, Tracks
+from initfree.engine.parallel import in_order, one_blas_thread
 from initfree.engine.threads import set_threads, threads
 from initfree.errors import InputError
-from initfree.euclidean import resect, robust_cost
-from initfree.observations import Observations
-from initfree.parallel import in_order, one_blas_thread
-from initfree.pipeline import OnProgress, State, adjust_euclidean, upgrade_metric
-from initfree.problem import Problem, build_problem
-from initfree.reconstruction import Reconstruction
 from initfree.result import Result, StageReport, StartReport
-from initfree.tracks import Index, Tracks
+from initfree.stages.euclidean import resect, robust_cost
+from initfree.stages.pipeline import OnProgress, State, adjust_euclidean, upgrade_metric
 
 CAMERAS = 200
 """of a part, without those that it shares"""

@@ -6,8 +6,8 @@ from initfree.auto.start import Attempt
 from initfree.certificate import judge
 from initfree.certificate.alternative import as_alternative, better_of
 from initfree.certificate.closeness import closeness
-from initfree.problem import Problem
-from initfree.reconstruction import Reconstruction
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
 
 SAME_COST = 1e-4
 """Relative difference of costs up to which two starts have found the same optimum; with a pixel² for as many observations

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust, resect, residuals, robust_cost
-from initfree.euclidean.residuals import INLIER_PIXELS
-from initfree.problem import Problem
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array
+from initfree.stages.euclidean import AdjustConfig, FreeIntrinsics, adjust, resect, residuals, robust_cost
+from initfree.stages.euclidean.residuals import INLIER_PIXELS
 
 ROUNDS = 3
 MIN_SHARE = 0.6

@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 
 from initfree.auto.guesses import continued_guess, guessed_start, refined_guess, start_with_focals
 from initfree.auto.start import Attempt, Deferred, Outcome, Start
-from initfree.camera_graph import without_diagonal
 from initfree.certificate.baseline import Baselines, baselines
 from initfree.config import SolveConfig
+from initfree.data.camera_graph import without_diagonal
+from initfree.data.problem import Problem, restricted
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.thinning import thinned
+from initfree.data.tracks import Array
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.factorisation import multiply_adds
 from initfree.formulations import make
 from initfree.formulations.pose_rot import RelativeRotations
-from initfree.pipeline import OnProgress, on_pairs
-from initfree.problem import Problem, restricted
-from initfree.reconstruction import Reconstruction
 from initfree.result import StageReport
-from initfree.thinning import thinned
-from initfree.tracks import Array
+from initfree.stages.pipeline import OnProgress, on_pairs
 from initfree.two_view.averaging import turned_cameras
 from initfree.two_view.focal import guess_focals, has_fundamental_matrices
 from initfree.two_view.geometry import MIN_MATCHES, TwoView, relative_rotations

@@ -16,17 +16,17 @@ import pycolmap
 
 from initfree.auto.intrinsics import QUICK, Chosen, Recalibrated, Sight, recalibrated
 from initfree.certificate.focal import FocalLengths
+from initfree.data.problem import Problem, restricted
+from initfree.data.recalibration import found_camera, keypoints_of
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.thinning import LEAST, thinned
+from initfree.data.tracks import Index, Tracks
 from initfree.engine.levenberg_marquardt import NEAR
 from initfree.engine.losses import scale_from_median
-from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
-from initfree.euclidean.intrinsics import IntrinsicsAdjustment, View
-from initfree.euclidean.lenses import Deviations, Lenses
-from initfree.euclidean.residuals import INLIER_PIXELS, robust_cost
-from initfree.problem import Problem, restricted
-from initfree.recalibration import found_camera, keypoints_of
-from initfree.reconstruction import Reconstruction
-from initfree.thinning import LEAST, thinned
-from initfree.tracks import Index, Tracks
+from initfree.stages.euclidean import AdjustConfig, FreeIntrinsics, adjust
+from initfree.stages.euclidean.intrinsics import IntrinsicsAdjustment, View
+from initfree.stages.euclidean.lenses import Deviations, Lenses
+from initfree.stages.euclidean.residuals import INLIER_PIXELS, robust_cost
 
 STEPS = ("principal point", "tangential", "k3")
 """in the order in which they are tried"""

@@ -14,15 +14,15 @@ from initfree.certificate import Certificate, certify
 from initfree.certificate.baseline import Baselines
 from initfree.certificate.closeness import closeness
 from initfree.config import SolveConfig
-from initfree.euclidean import AdjustConfig, adjust, robust_cost
+from initfree.data.problem import Problem, restricted
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array, Index
 from initfree.formulations.pose_rot import RelativeRotations
-from initfree.pipeline import PROJECTIVE, OnProgress, State, adjust_euclidean, run_stages, upgrade_metric
-from initfree.problem import Problem, restricted
-from initfree.reconstruction import Reconstruction
-from initfree.refinement.landmarks import triangulate_projective
-from initfree.refinement.reprojection import reprojection_errors
 from initfree.result import Result, StageReport, StartReport
-from initfree.tracks import Array, Index
+from initfree.stages.euclidean import AdjustConfig, adjust, robust_cost
+from initfree.stages.pipeline import PROJECTIVE, OnProgress, State, adjust_euclidean, run_stages, upgrade_metric
+from initfree.stages.refinement.landmarks import triangulate_projective
+from initfree.stages.refinement.reprojection import reprojection_errors
 from initfree.two_view.focal import with_focals
 
 WRONG_MATCHES = 0.02

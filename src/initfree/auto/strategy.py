@@ -30,14 +30,14 @@ from initfree.auto.search import (
 from initfree.auto.start import Attempt, Start, run_start
 from initfree.certificate import judge
 from initfree.config import SolveConfig
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
+from initfree.engine.parallel import abandonable, beside, in_order
 from initfree.engine.threads import threads
 from initfree.errors import InputError
-from initfree.euclidean import robust_cost
-from initfree.parallel import abandonable, beside, in_order
-from initfree.pipeline import OnProgress
-from initfree.problem import Problem
-from initfree.reconstruction import Reconstruction
 from initfree.result import Result, StartReport
+from initfree.stages.euclidean import robust_cost
+from initfree.stages.pipeline import OnProgress
 
 NEARLY_ALL = 0.8
 """share of observations within 4 px of a rejected start: wrong intrinsics bend a reconstruction, and most of what it is made

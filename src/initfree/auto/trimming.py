@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from initfree import formulations
 from initfree.config import SolveConfig
+from initfree.data.problem import Problem
+from initfree.data.tracks import Array
 from initfree.engine.levenberg_marquardt import LMConfig, OnIteration
-from initfree.initialization import initialize
-from initfree.problem import Problem
-from initfree.refinement.reprojection import reprojection_errors
-from initfree.tracks import Array
-from initfree.varpro import VariableProjection
+from initfree.stages.initialization import initialize
+from initfree.stages.refinement.reprojection import reprojection_errors
+from initfree.stages.varpro import VariableProjection
 
 ROUNDS = 5
 SUSPECTED = 0.01

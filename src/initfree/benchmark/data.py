@@ -12,18 +12,18 @@ import pycolmap
 
 from initfree.benchmark.jobs import DataSpec
 from initfree.benchmark.sources import bal_problems, densified
+from initfree.data.problem import Problem, build_problem
+from initfree.data.recalibration import with_cameras
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array
 from initfree.errors import InputError
-from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.generator import Config, Dataset, generate, write
 from initfree.generator.presets import load as load_generator
 from initfree.generator.presets import override
 from initfree.io import bal
 from initfree.io.load import load_model, load_observations
-from initfree.problem import Problem, build_problem
-from initfree.recalibration import with_cameras
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array
-from initfree.upgrade.linear1997 import nullity
+from initfree.stages.euclidean import AdjustConfig, FreeIntrinsics, adjust
+from initfree.stages.upgrade.linear1997 import nullity
 
 PAPER_SCALE = 41.0
 """rms distance of the landmarks from their mean in the paper's sets (a collapsed reconstruction has this RMSE), to which BAL

@@ -17,7 +17,7 @@ from initfree import formulations
 from initfree.benchmark.config import Condition, Densification, SetConfig, SolverConfig, SweepConfig
 from initfree.benchmark.sources import bal_problems, definition, generator_config, has_data
 from initfree.errors import InputError
-from initfree.initialization import INITIALIZATIONS
+from initfree.stages.initialization import INITIALIZATIONS
 
 PIPELINE = "initfree"
 """method of the paper's pipeline"""

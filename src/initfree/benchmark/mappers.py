@@ -14,11 +14,11 @@ import pycolmap
 
 from initfree.benchmark.data import Place, dataset
 from initfree.benchmark.jobs import Job
+from initfree.data.reconstruction import Reconstruction
 from initfree.errors import InputError
 from initfree.generator import Dataset
 from initfree.generator.database import write_database
 from initfree.io.colmap import reconstruction_of
-from initfree.reconstruction import Reconstruction
 
 FEWEST = 8
 

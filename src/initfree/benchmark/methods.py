@@ -12,15 +12,15 @@ from initfree.benchmark.jobs import ADJUSTED, PIPELINE, Job
 from initfree.benchmark.pipeline_run import Outcome, history_of, labelled, pipeline
 from initfree.benchmark.rows import row, scored, stage_columns
 from initfree.config import SolveConfig
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
 from initfree.engine.levenberg_marquardt import LMConfig
-from initfree.euclidean import AdjustConfig, EuclideanAdjustment, FreeIntrinsics, adjust, robust_cost
 from initfree.formulations import make
-from initfree.initialization import initialize
-from initfree.problem import Problem
-from initfree.reconstruction import Reconstruction
 from initfree.result import Result
-from initfree.upgrade import Projective, upgrade
-from initfree.varpro import VariableProjection
+from initfree.stages.euclidean import AdjustConfig, EuclideanAdjustment, FreeIntrinsics, adjust, robust_cost
+from initfree.stages.initialization import initialize
+from initfree.stages.upgrade import Projective, upgrade
+from initfree.stages.varpro import VariableProjection
 
 
 def auto(job: Job, data: Data, place: Place) -> Outcome:

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from initfree.benchmark.data import Data, Place, load_data
 from initfree.benchmark.jobs import DataSpec
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array, Index
 from initfree.errors import InputError
 from initfree.evaluation import similarity
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array, Index
 
 LANDMARKS = 1500
 

@@ -11,16 +11,16 @@ from initfree.benchmark.jobs import ADJUSTED, TRUTH, DataSpec, Job
 from initfree.benchmark.rows import SECONDS, row, scored, stage_columns
 from initfree.certificate import certify
 from initfree.config import SolveConfig
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
 from initfree.errors import InputError
-from initfree.euclidean import robust_cost
 from initfree.formulations.pose_rot import RelativeRotations
-from initfree.pipeline import PROJECTIVE, State, adjust_euclidean, run_stages, upgrade_metric
-from initfree.problem import Problem
-from initfree.reconstruction import Reconstruction
 from initfree.result import StageReport
+from initfree.stages.euclidean import robust_cost
+from initfree.stages.pipeline import PROJECTIVE, State, adjust_euclidean, run_stages, upgrade_metric
+from initfree.stages.upgrade import Projective, Upgraded
+from initfree.stages.upgrade.selected import CANDIDATES, better
 from initfree.two_view.rotations import rotations_for, truth_in_place_of
-from initfree.upgrade import Projective, Upgraded
-from initfree.upgrade.selected import CANDIDATES, better
 
 _UPGRADE = {"before": "none"}
 """rows are named in the paper's words"""

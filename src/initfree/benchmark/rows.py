@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from initfree.benchmark.data import Data
 from initfree.benchmark.jobs import Job
+from initfree.data.reconstruction import Reconstruction
 from initfree.evaluation import Metrics, evaluate_models
-from initfree.reconstruction import Reconstruction
 from initfree.result import StageReport
 
 Frame = Any

@@ -16,8 +16,8 @@ from initfree.benchmark.methods import METHODS
 from initfree.benchmark.pictures import reconstruction
 from initfree.benchmark.pipeline_run import one_line, pipeline
 from initfree.benchmark.rows import row
+from initfree.engine.parallel import one_blas_thread
 from initfree.errors import InputError
-from initfree.parallel import one_blas_thread
 
 
 @dataclass(frozen=True)

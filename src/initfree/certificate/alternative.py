@@ -17,13 +17,13 @@ from initfree.certificate.closeness import closeness
 from initfree.certificate.modes import Determination, weakest_modes
 from initfree.certificate.thresholds import AS_GOOD, DIFFERENT_AUC20, SAFE_PARALLAX, SIGNIFICANT
 from initfree.certificate.uncertainty import CameraSystem
+from initfree.data.problem import Problem, restricted
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array
 from initfree.engine.losses import Cauchy
-from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
-from initfree.euclidean.residuals import INLIER_PIXELS, residuals
-from initfree.euclidean.triangulation import triangulate
-from initfree.problem import Problem, restricted
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array
+from initfree.stages.euclidean import AdjustConfig, FreeIntrinsics, adjust
+from initfree.stages.euclidean.residuals import INLIER_PIXELS, residuals
+from initfree.stages.euclidean.triangulation import triangulate
 
 CERTAIN_DRIFT, CERTAIN_AUC20 = 0.003, 98.0
 """share of the extent by which cameras move in reconstructions drawn from the covariance, and their AUC@20, up to and from

@@ -12,11 +12,11 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from initfree.camera_graph import neighbours
 from initfree.certificate.thresholds import MIN_BASELINE
-from initfree.problem import Problem
-from initfree.reconstruction import nearest_rotation
-from initfree.tracks import Array, evenly
+from initfree.data.camera_graph import neighbours
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import nearest_rotation
+from initfree.data.tracks import Array, evenly
 
 NEIGHBOURS = 6
 ASKED = 300

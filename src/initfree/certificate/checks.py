@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from initfree.certificate import thresholds as T
 from initfree.certificate.evidence import Evidence, max_noise, significantly
-from initfree.tracks import Array
+from initfree.data.tracks import Array
 
 _NAMED = 8
 """images that a reason names"""

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from initfree.data.tracks import Array, Index
 from initfree.evaluation import auc, global_rotation, rotation_errors, translation_errors
-from initfree.tracks import Array, Index
 
 COMPARED = 40
 """cameras, evenly taken, whose pairs are compared"""

@@ -6,10 +6,10 @@ from initfree.certificate.hinge import Hinge, thinnest_hinge
 from initfree.certificate.modes import Determination, determination
 from initfree.certificate.twins import Duplication, duplication
 from initfree.certificate.uncertainty import CameraSystem, Uncertainty, camera_system
-from initfree.euclidean import FreeIntrinsics
-from initfree.euclidean.residuals import consensus
-from initfree.problem import Problem
-from initfree.reconstruction import Reconstruction
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
+from initfree.stages.euclidean import FreeIntrinsics
+from initfree.stages.euclidean.residuals import consensus
 
 
 @dataclass(frozen=True)

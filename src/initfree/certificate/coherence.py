@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from initfree.data.tracks import Array, Index, Tracks
 from initfree.engine import threads
 from initfree.engine.kernels import kernel
 from initfree.engine.simd import room
-from initfree.tracks import Array, Index, Tracks
 
 NEIGHBOURS = 3
 MOST_A_CAMERA = 500

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from initfree.certificate.thresholds import MAX_DEPTH_DEVIATION
-from initfree.euclidean.residuals import residuals
-from initfree.problem import Problem
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array
+from initfree.stages.euclidean.residuals import residuals
 
 LEAST_NOISE = 0.1
 """pixels: nobody sees better, and a perfect fit must not make every depth certain"""

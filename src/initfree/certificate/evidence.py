@@ -28,10 +28,10 @@ from initfree.certificate.thresholds import (
     MIN_JOINT_SHARE,
     NEAR,
 )
-from initfree.euclidean.residuals import INLIER_PIXELS, Residuals, residuals
-from initfree.problem import Problem
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array, Tracks
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array, Tracks
+from initfree.stages.euclidean.residuals import INLIER_PIXELS, Residuals, residuals
 
 
 @dataclass(frozen=True)

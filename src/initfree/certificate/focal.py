@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from initfree.certificate.thresholds import LONGER_FOCAL, SIGNIFICANT
-from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
-from initfree.euclidean.residuals import INLIER_PIXELS, robust_cost
-from initfree.problem import Problem, restricted
-from initfree.reconstruction import Reconstruction
-from initfree.thinning import thinned
+from initfree.data.problem import Problem, restricted
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.thinning import thinned
+from initfree.stages.euclidean import AdjustConfig, FreeIntrinsics, adjust
+from initfree.stages.euclidean.residuals import INLIER_PIXELS, robust_cost
 
 AS_WELL = 1.2
 """times the lowest cost: camera models up to it fit about as well"""

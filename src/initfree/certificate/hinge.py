@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from initfree.certificate.joint import across, reach, smaller_part, sweep_order
 from initfree.certificate.thresholds import LEAST_PART, MIN_HINGE_LEVER, MIN_HINGE_THICKNESS
-from initfree.tracks import Array, Tracks
+from initfree.data.tracks import Array, Tracks
 
 FEW = 60
 """landmarks; where more join two parts, their noise is no hinge, and the covariance tells"""

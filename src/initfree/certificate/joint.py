@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from initfree.camera_graph import smoothest, without_diagonal
 from initfree.certificate.thresholds import LEAST_PART, MIN_CONSENSUS, MIN_JOINING
-from initfree.tracks import Array, Index, Tracks
+from initfree.data.camera_graph import smoothest, without_diagonal
+from initfree.data.tracks import Array, Index, Tracks
 
 _UNFITTING = 0.01
 """weight of a shared landmark that does not fit both, so that the graph stays connected"""

@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 
 from initfree.certificate.closeness import closeness
 from initfree.certificate.uncertainty import DENSE, CameraSystem, Uncertainty
-from initfree.tracks import Array
+from initfree.data.tracks import Array
 
 LEAST_NOISE = 0.3
 """pixels: no keypoint is better, however well it fits"""

@@ -12,11 +12,11 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from initfree.certificate.closeness import closeness
 from initfree.certificate.thresholds import DIFFERENT_AUC20, SIGNIFICANT
-from initfree.euclidean import AdjustConfig, FreeIntrinsics, adjust
-from initfree.euclidean.residuals import INLIER_PIXELS, robust_cost
-from initfree.problem import Problem, without_cameras
-from initfree.reconstruction import Reconstruction, nearest_rotation
-from initfree.tracks import Index
+from initfree.data.problem import Problem, without_cameras
+from initfree.data.reconstruction import Reconstruction, nearest_rotation
+from initfree.data.tracks import Index
+from initfree.stages.euclidean import AdjustConfig, FreeIntrinsics, adjust
+from initfree.stages.euclidean.residuals import INLIER_PIXELS, robust_cost
 
 WEAK_PERSPECTIVE = 0.1
 """deviation of a camera's depths over their median, for the median camera, below which the reversal is tried"""

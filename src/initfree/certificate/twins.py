@@ -20,8 +20,8 @@ from scipy.sparse.linalg import eigsh
 from scipy.spatial import KDTree
 
 from initfree.certificate.uncertainty import Cameras
+from initfree.data.tracks import Array, Index, Tracks
 from initfree.engine.kernels import kernel
-from initfree.tracks import Array, Index, Tracks
 
 SAME_SIDE = 20.0
 """degrees between two rays to a landmark within which a matcher would know it again"""

@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
 
+from initfree.data.tracks import Array, Index, Tracks
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.sparse_cholesky import SparseFactorisation
 from initfree.engine.tiles import add_blocks, sides
-from initfree.euclidean import kernels
-from initfree.euclidean.parameters import POSES_ONLY, FreeIntrinsics, Parameters
-from initfree.euclidean.system import Cameras, MetricSystem, squared_residuals
-from initfree.tracks import Array, Index, Tracks
+from initfree.stages.euclidean import kernels
+from initfree.stages.euclidean.parameters import POSES_ONLY, FreeIntrinsics, Parameters
+from initfree.stages.euclidean.system import Cameras, MetricSystem, squared_residuals
 
 GAUGE = 7
 DENSE = 3000

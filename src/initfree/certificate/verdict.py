@@ -13,9 +13,9 @@ from initfree.certificate.closer import look_closer
 from initfree.certificate.evidence import Evidence, gather
 from initfree.certificate.focal import focal_rise
 from initfree.certificate.reversal import reversal_rise
-from initfree.parallel import beside
-from initfree.problem import Problem
-from initfree.reconstruction import Reconstruction
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
+from initfree.engine.parallel import beside
 
 
 @dataclass(frozen=True)

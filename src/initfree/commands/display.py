@@ -4,7 +4,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from initfree.camera_reports import CameraReport
+from initfree.arrays.camera_reports import CameraReport
 from initfree.evaluation import THRESHOLDS, Metrics
 from initfree.result import Result
 

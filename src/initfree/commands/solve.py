@@ -18,6 +18,8 @@ from initfree.commands.display import print_metrics, print_result, print_verdict
 from initfree.commands.options import Output
 from initfree.commands.solve_progress import Shown, SolveProgress
 from initfree.config import SolveConfig, Strategy
+from initfree.data.observations import Intrinsics
+from initfree.data.reconstruction import Reconstruction
 from initfree.drawing.summary import FILE as SUMMARY
 from initfree.engine.compilation import expect_kept, must_compile
 from initfree.engine.threads import set_threads
@@ -30,8 +32,6 @@ from initfree.io.load import image_names, load, load_model
 from initfree.io.run_json import plain
 from initfree.io.staged import staged_directory
 from initfree.io.write import write_into
-from initfree.observations import Intrinsics
-from initfree.reconstruction import Reconstruction
 from initfree.result import Result
 
 NOT_ACCEPTED = 3

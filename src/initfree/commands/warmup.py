@@ -9,12 +9,12 @@ from rich.console import Console
 
 from initfree.api import solve
 from initfree.config import SolveConfig, Strategy
+from initfree.data.problem import Problem
+from initfree.data.tracks import Array
 from initfree.engine.compilation import ABOUT_SECONDS, kept, kernels, must_compile
 from initfree.engine.sparse_cholesky import compile_fronts
 from initfree.engine.threads import sharing_all
 from initfree.engine.waiting import compile_waiting
-from initfree.problem import Problem
-from initfree.tracks import Array
 
 _FOCAL, _SIZE = 600.0, (800, 600)
 _K = np.array([[_FOCAL, 0.0, _SIZE[0] / 2], [0.0, _FOCAL, _SIZE[1] / 2], [0.0, 0.0, 1.0]])

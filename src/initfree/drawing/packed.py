@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from initfree.reconstruction import nearest_rotation
-from initfree.tracks import Array
+from initfree.data.reconstruction import nearest_rotation
+from initfree.data.tracks import Array
 
 _OUTSIDE = 65535
 _STEPS = 65534.0

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from initfree.tracks import Array
+from initfree.data.tracks import Array
 
 GOOD, FAILED, NEUTRAL, GREY, JOINT = "#1a9e8f", "#d1495b", "#5b7fb9", "#9aa4b2", "#d98613"
 

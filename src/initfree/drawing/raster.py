@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from initfree.data.tracks import Array
 from initfree.drawing.palette import FAILED, GOOD, GREY, JOINT, NEUTRAL, coloured, rgb
 from initfree.drawing.scene import Colouring, Scene
-from initfree.tracks import Array
 
 _FINE = 2
 """drawn so many times as large and scaled down: smooth edges"""

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array
 from initfree.drawing.palette import coloured
-from initfree.euclidean.residuals import INLIER_PIXELS, residuals
-from initfree.problem import Problem
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array
+from initfree.stages.euclidean.residuals import INLIER_PIXELS, residuals
 
 COLUMNS = 12
 _LEAST = 20

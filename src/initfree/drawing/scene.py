@@ -8,11 +8,11 @@ import pycolmap
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from initfree.camera_graph import without_diagonal
+from initfree.data.camera_graph import without_diagonal
+from initfree.data.tracks import Array, Index
 from initfree.drawing.packed import Box, encoded, turns
 from initfree.drawing.palette import SCALE, coloured
 from initfree.drawing.steps import Steps
-from initfree.tracks import Array, Index
 
 GREY = (128, 128, 128)
 """what a written model has where no colour is known"""

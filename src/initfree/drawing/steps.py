@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from initfree.data.tracks import Array, Index
 from initfree.drawing.packed import Box, turns
 from initfree.errors import InputError
-from initfree.trace import Moment
-from initfree.tracks import Array, Index
+from initfree.stages.trace import Moment
 
 FILE = "trace.npz"
 MOST = 60

@@ -7,9 +7,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.sparse import coo_array, csr_array, tril
 
+from initfree.data.tracks import Index, Tracks
 from initfree.engine.dissection import Part, dissect
 from initfree.engine.envelope import Envelope, envelope, order_of
-from initfree.tracks import Index, Tracks
 
 NO_PAIRS: Index = np.empty((0, 2), dtype=np.int64)
 

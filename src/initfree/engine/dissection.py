@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components, maximum_bipartite_matching
 
-from initfree.tracks import Array, Index
+from initfree.data.tracks import Array, Index
 
 _LEAF = 24
 """Cameras that are eliminated together without further cuts: dense matrices are fast on what that makes"""

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 
+from initfree.data.tracks import Index
 from initfree.engine.dissection import levels
-from initfree.tracks import Index
 
 
 @dataclass(frozen=True)

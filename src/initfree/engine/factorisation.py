@@ -4,10 +4,10 @@ from typing import Protocol
 
 import numpy as np
 
+from initfree.data.tracks import Array, Index
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.sparse_cholesky import SparseFactorisation
 from initfree.engine.tiles import TiledFactorisation
-from initfree.tracks import Array, Index
 
 _SPARSE = 500
 """Rows from which on a dissection pays for itself"""

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from initfree.data.tracks import Array, Index
 from initfree.engine import threads
 from initfree.engine.kernels import kernel
 from initfree.engine.simd import aligned, subtract_products
@@ -34,7 +35,6 @@ from initfree.engine.tiles import (
     substitute_corner_back,
 )
 from initfree.engine.waiting import next_of, now, tell, wait_until
-from initfree.tracks import Array, Index
 
 _WIDTH = len(LANES)
 _ROWS = 3 * _WIDTH

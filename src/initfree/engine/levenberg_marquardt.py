@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from initfree.tracks import Array
+from initfree.data.tracks import Array
 
 _DAMPING_FLOOR = 1e-15
 _DAMPING_CEILING = 1e15

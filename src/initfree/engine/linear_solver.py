@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from initfree.config import LinearSolverName
+from initfree.data.tracks import Array
 from initfree.errors import InputError
-from initfree.tracks import Array
 
 Product = Callable[[Array], Array]
 """of (cameras, 3, 4)"""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from initfree.tracks import Array
+from initfree.data.tracks import Array
 
 _MEDIAN_TO_SIGMA = 1.4826
 

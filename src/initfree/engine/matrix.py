@@ -4,6 +4,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from initfree.data.tracks import Array, Index, Tracks
 from initfree.engine import kernels, threads
 from initfree.engine.blocks import ROW, assemble, write
 from initfree.engine.camera_pairs import NO_PAIRS, CameraPairs
@@ -13,7 +14,6 @@ from initfree.engine.products import Products
 from initfree.engine.quadratic import Quadratic, columns
 from initfree.engine.shares import shares_of
 from initfree.engine.simd import aligned, rows_of, vectors
-from initfree.tracks import Array, Index, Tracks
 
 UNWEIGHTED = np.empty(0)
 

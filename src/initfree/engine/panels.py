@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numba.extending import get_cython_function_address
 
+from initfree.data.tracks import Array
 from initfree.engine import threads
-from initfree.tracks import Array
 
 _PANEL = 192
 """Rows of a panel: enough for BLAS to be fast, few enough for all threads to have some"""

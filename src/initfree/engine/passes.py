@@ -22,10 +22,10 @@ from numba import typeof
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from initfree.data.tracks import Index
 from initfree.engine.kernels import kernel
 from initfree.engine.simd import LINE, aligned
 from initfree.engine.waiting import next_of, now, pause, tell, wait_until
-from initfree.tracks import Index
 
 _EACH = 4
 """Parts of a thread: one that has done its own takes those of others"""

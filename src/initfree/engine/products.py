@@ -12,12 +12,12 @@ sums of its own for all cameras, which are added up at the end in their order.
 
 import numpy as np
 
+from initfree.data.tracks import Array, Tracks
 from initfree.engine import threads
 from initfree.engine.elimination import combined, projected, times
 from initfree.engine.kernels import kernel
 from initfree.engine.quadratic import columns
 from initfree.engine.simd import LANES_4, LANES_6, add_product, add_products, add_to, aligned, load, total, zeros
-from initfree.tracks import Array, Tracks
 
 _SHARES = 8
 """of the landmarks: threads may be as many"""

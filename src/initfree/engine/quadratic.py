@@ -5,8 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
+from initfree.data.tracks import Array, Tracks
 from initfree.engine import elimination, kernels, threads
-from initfree.tracks import Array, Tracks
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from initfree.data.tracks import Array, Tracks
 from initfree.engine import kernels, threads
 from initfree.engine.levenberg_marquardt import gradient_cosine
 from initfree.engine.linear_solver import EXACT, LinearSolver
 from initfree.engine.matrix import UNWEIGHTED, BlockMatrix, CameraTerm, Condensed, ImplicitMatrix, Matrix
 from initfree.engine.quadratic import Quadratic
-from initfree.tracks import Array, Tracks
 
 
 class ReducedSystem:

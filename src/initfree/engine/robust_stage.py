@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from initfree.data.tracks import Tracks
 from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, coarse, joined, minimise
 from initfree.engine.losses import Cauchy, LeastSquares, Loss
-from initfree.tracks import Tracks
 
 
 class RobustStage:

@@ -14,10 +14,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from initfree.data.tracks import Index, Tracks
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.kernels import kernel
 from initfree.engine.simd import LINE, fetch_to_write
-from initfree.tracks import Index, Tracks
 
 _IN_CACHE = 4000
 """Observations whose numbers stay in a core's cache"""

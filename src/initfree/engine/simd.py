@@ -13,7 +13,7 @@ from llvmlite.binding import get_host_cpu_features
 from numba.core import cgutils, config, types
 from numba.extending import intrinsic, models, register_model
 
-from initfree.tracks import Array
+from initfree.data.tracks import Array
 
 
 class Vector(types.Type):

@@ -13,12 +13,12 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
+from initfree.data.tracks import Array, Index, Tracks
 from initfree.engine import threads
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.dissection import Part
 from initfree.engine.front import Front, FrontLayout
 from initfree.engine.panels import divide, product
-from initfree.tracks import Array, Index, Tracks
 
 _SIDE_BY_SIDE = 1.0 / 16.0
 """Share of all multiply-adds up to which a part and what is inside it are eliminated by one thread"""

@@ -22,11 +22,11 @@ import numpy as np
 from numba.core import config
 from numba.core.registry import CPUDispatcher
 
+from initfree.data.tracks import Index
 from initfree.engine import passes
 from initfree.engine.simd import LINE
 from initfree.engine.waiting import changed, looks
 from initfree.errors import InputError
-from initfree.tracks import Index
 
 _PARTS_A_THREAD = 4
 """More parts than threads: one that ends early takes another."""

@@ -15,6 +15,7 @@ so all but the first begin at once. Whoever is there takes the next; the sums of
 
 import numpy as np
 
+from initfree.data.tracks import Array, Index
 from initfree.engine import threads
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.envelope import Envelope
@@ -34,7 +35,6 @@ from initfree.engine.simd import (
     zeros,
 )
 from initfree.engine.waiting import next_of, now, tell, wait_until
-from initfree.tracks import Array, Index
 
 LANES = (0,) * (8 if WIDE else 4)
 """numbers of a vector: three tiles' columns fit into the registers"""

@@ -15,8 +15,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from initfree.data.tracks import Index
 from initfree.engine.kernels import kernel
-from initfree.tracks import Index
 
 _TRIED, _TIMES = 1000, 5
 """looks, and how often, by which it is measured how long one takes: the fastest counts, others were interrupted"""

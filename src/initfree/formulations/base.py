@@ -13,9 +13,9 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from initfree.data.tracks import Array
 from initfree.engine.quadratic import Quadratic, squares
 from initfree.errors import InputError
-from initfree.tracks import Array
 
 _AT_ONCE = 4096
 """observations whose rows stay in a core's cache: those of millions would be gigabytes"""

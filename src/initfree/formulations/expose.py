@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from initfree.data.tracks import Array
 from initfree.engine.quadratic import Quadratic
 from initfree.formulations.base import affine_rows, homogeneous, ose_rows, register
-from initfree.tracks import Array
 
 
 class _ExponentialError:

@@ -1,7 +1,7 @@
 """pOSE (Hong and Zach 2018)."""
 
+from initfree.data.tracks import Array
 from initfree.formulations.base import LinearFormulation, affine_rows, ose_rows, register, weighted_rows
-from initfree.tracks import Array
 
 
 @register("pose")

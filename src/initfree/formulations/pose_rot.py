@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from initfree.data.tracks import Array, Index
 from initfree.engine.kernels import kernel
 from initfree.formulations.base import register
 from initfree.formulations.pose import PseudoObjectSpaceError
-from initfree.tracks import Array, Index
 
 
 @register("pose-rot")

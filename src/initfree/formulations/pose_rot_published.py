@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from initfree.data.tracks import Array
 from initfree.formulations.base import LinearFormulation, homogeneous, ose_rows, register, weighted_rows
-from initfree.tracks import Array
 
 
 @register("pose-rot-published")

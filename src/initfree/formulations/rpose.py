@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from initfree.data.tracks import Array
 from initfree.formulations.base import LinearFormulation, affine_rows, register, weighted_rows
-from initfree.tracks import Array
 
 
 @register("rpose")
@@ -11,9 +11,10 @@ class RadialObjectSpaceError(LinearFormulation):
     """(1-α) (m⊥'x / |m|)² + α |x - m|², m⊥ = (-m_y, m_x) (paper, appendix A: RpOSE).
 
     Radial distortion moves an observation along m and changes nothing here. The third row of the cameras does not
-    appear: `initfree.refinement.radial` refines the radial error and recovers it. A landmark with n observations gives n - 3
-    radial constraints, so tracks of three give none. And where all optical axes meet in one point O, the first two rows of
-    every camera vanish there, X_j + c_j O projects like X_j for any c_j, and no radial method can reconstruct anything.
+    appear: `initfree.stages.refinement.radial` refines the radial error and recovers it. A landmark with n observations
+    gives n - 3 radial constraints, so tracks of three give none. And where all optical axes meet in one point O, the first
+    two rows of every camera vanish there, X_j + c_j O projects like X_j for any c_j, and no radial method can reconstruct
+    anything.
     """
 
     radial = True

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy.sparse import csr_array
 
-from initfree.camera_graph import seriated
+from initfree.data.camera_graph import seriated
 from initfree.generator.dataset import Dataset
 from initfree.generator.render import render
 from initfree.generator.visibility import RayCaster

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pycolmap
 
+from initfree.data.tracks import Array
 from initfree.errors import InputError, in_words
-from initfree.tracks import Array
 
 MOMENTS = "landmarks.csv"
 _PLACES = {"origin": 1, "ground": None, "up": 2}

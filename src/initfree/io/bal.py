@@ -17,10 +17,10 @@ import numpy as np
 import pycolmap
 from scipy.spatial.transform import Rotation
 
+from initfree.data.observations import Image, Observations, without_repeats
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array, Index, rows_of_each
 from initfree.errors import InputError, in_words
-from initfree.observations import Image, Observations, without_repeats
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array, Index, rows_of_each
 
 _TURN = np.diag([1.0, -1.0, -1.0])
 _PARAMETERS = 9

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from initfree.data.observations import Intrinsics, Observations
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array
 from initfree.io.rows import centred_camera, observations_of_rows, size_around
 from initfree.io.words import Views, Words, begins_with, read_text, read_views
-from initfree.observations import Intrinsics, Observations
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array
 
 _HEAD = "# Bundle file"
 _TURN = np.diag([1.0, -1.0, -1.0])

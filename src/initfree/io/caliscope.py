@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from initfree.data.observations import Intrinsics, Observations
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array
 from initfree.errors import InputError, in_words
 from initfree.io.columns import combined, find, labels, moments_of, numbers, optional, read_columns
 from initfree.io.rows import LARGEST_IMAGE, observations_of_array, opencv_camera, unknown_camera
-from initfree.observations import Intrinsics, Observations
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array
 
 _TOML, _CSV = "camera_array.toml", "xy.csv"
 

@@ -13,8 +13,8 @@ import numpy as np
 import pycolmap
 from scipy.spatial.transform import Rotation
 
+from initfree.data.tracks import Array
 from initfree.errors import InputError
-from initfree.tracks import Array
 
 
 @dataclass(frozen=True)

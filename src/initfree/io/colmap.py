@@ -6,12 +6,12 @@ import numpy as np
 import pycolmap
 from numpy.typing import NDArray
 
+from initfree.arrays.rigs import Mount
+from initfree.data.observations import Image, Intrinsics, Observations, observe
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array, Index
 from initfree.errors import InputError
 from initfree.io.colmap_files import FILES, StoredImages, check_files, check_model, why
-from initfree.observations import Image, Intrinsics, Observations, observe
-from initfree.reconstruction import Reconstruction
-from initfree.rigs import Mount
-from initfree.tracks import Array, Index
 
 _NO_POINT = np.iinfo(np.uint64).max
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from initfree.data.tracks import Array, Index
 from initfree.errors import InputError, in_words
-from initfree.tracks import Array, Index
 
 Names = tuple[str, ...]
 """of a column, the first one first; the others are what other programs call it"""

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pycolmap
 
+from initfree.data.observations import Observations
+from initfree.data.reconstruction import Reconstruction
 from initfree.errors import InputError
 from initfree.io import bal, camera_files, colmap
 from initfree.io.alignment import Alignment, align, read_moments
@@ -16,8 +18,6 @@ from initfree.io.picture import write_picture
 from initfree.io.quiet import quiet
 from initfree.io.staged import staged_directory
 from initfree.io.undistorted import write_undistorted
-from initfree.observations import Observations
-from initfree.reconstruction import Reconstruction
 
 
 @dataclass(frozen=True)

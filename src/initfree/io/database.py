@@ -15,11 +15,11 @@ import numpy as np
 import pycolmap
 from scipy.spatial.transform import Rotation
 
+from initfree.arrays.rigs import Mount
+from initfree.data.observations import Image, Intrinsics, Observations, observe
+from initfree.data.pairs import VerifiedPairs
+from initfree.data.tracks import Array
 from initfree.errors import InputError, in_words
-from initfree.observations import Image, Intrinsics, Observations, observe
-from initfree.pairs import VerifiedPairs
-from initfree.rigs import Mount
-from initfree.tracks import Array
 from initfree.two_view.matches import tracks_from_matches
 
 MIN_INLIERS = 15

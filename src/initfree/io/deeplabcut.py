@@ -8,9 +8,9 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
+from initfree.data.observations import Intrinsics, Observations
 from initfree.errors import InputError, in_words
 from initfree.io.keypoints import Detection, named_apart, observations_of_keypoints
-from initfree.observations import Intrinsics, Observations
 
 
 def is_deeplabcut(path: Path) -> bool:

@@ -9,16 +9,16 @@ import numpy as np
 import pycolmap
 from numpy.typing import NDArray
 
+from initfree.data.observations import Image, Observations
+from initfree.data.problem import Problem
+from initfree.data.recalibration import found_camera
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Index
 from initfree.errors import InputError
 from initfree.io.points import Points, points_to_write
 from initfree.io.quiet import quiet
 from initfree.io.rigged import Rigged, rigged
 from initfree.io.world import upright
-from initfree.observations import Image, Observations
-from initfree.problem import Problem
-from initfree.recalibration import found_camera
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Index
 
 UNKNOWN_COLOUR = (128, 128, 128)
 """of a point where neither the input nor images tell: black ones are not seen"""

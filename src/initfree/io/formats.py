@@ -6,10 +6,10 @@ from itertools import islice
 from pathlib import Path
 
 from initfree import io
+from initfree.data.observations import Intrinsics, Observations
+from initfree.data.reconstruction import Reconstruction
 from initfree.errors import InputError
 from initfree.io import colmap
-from initfree.observations import Intrinsics, Observations
-from initfree.reconstruction import Reconstruction
 
 
 @dataclass(frozen=True)

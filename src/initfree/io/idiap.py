@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from initfree.data.observations import Intrinsics, Observations
 from initfree.errors import InputError
 from initfree.io.keypoints import MOST_PIXELS
 from initfree.io.rows import observations_of_array, opencv_camera, unknown_camera
-from initfree.observations import Intrinsics, Observations
 
 _NUMBERS = 15
 _MOST_POINTS = 10**9

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from initfree.data.observations import Intrinsics, Observations
 from initfree.errors import InputError
 from initfree.io.columns import combined, labels, moments_of
 from initfree.io.rows import observations_of_array, unknown_camera
-from initfree.observations import Intrinsics, Observations
 
 MIN_CONFIDENCE = 0.5
 """detections that are believed less are not used"""

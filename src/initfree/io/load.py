@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pycolmap
 
+from initfree.data.observations import Intrinsics, Observations
+from initfree.data.problem import Problem, build_problem
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array
 from initfree.errors import InputError, in_words
 from initfree.io import colmap
 from initfree.io.formats import Asked, format_of
-from initfree.observations import Intrinsics, Observations
-from initfree.problem import Problem, build_problem
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array
 
 _LARGEST = 1e15
 """of a coordinate of a camera or a point, in whatever unit"""

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from initfree.data.observations import Intrinsics, Observations
+from initfree.data.tracks import Array
 from initfree.errors import InputError, in_words
 from initfree.io.rows import LARGEST_IMAGE, observations_of_array, opencv_camera, unknown_camera
-from initfree.observations import Intrinsics, Observations
-from initfree.tracks import Array
 
 
 def is_multicamselfcal(path: Path) -> bool:

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from initfree.data.observations import Intrinsics, Observations
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array
 from initfree.errors import InputError
 from initfree.io.rows import centred_camera, observations_of_rows, size_around
 from initfree.io.words import Views, Words, begins_with, read_text, read_views
-from initfree.observations import Intrinsics, Observations
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array
 
 _HEAD = "NVM_V3"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from initfree.data.observations import Intrinsics, Observations
 from initfree.errors import InputError
 from initfree.io.keypoints import Detection, observations_of_keypoints
-from initfree.observations import Intrinsics, Observations
 
 _ENDING = "_keypoints.json"
 

@@ -13,12 +13,12 @@ import numpy as np
 import pycolmap
 from scipy.spatial.transform import Rotation
 
+from initfree.data.observations import Intrinsics, Observations
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Index
 from initfree.errors import InputError, in_words
 from initfree.io.rows import observations_of_rows
 from initfree.io.words import read_text
-from initfree.observations import Intrinsics, Observations
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Index
 
 _COLUMNS = 5
 """of a row that are used: image, track, feature, x, y; scale and colour follow"""

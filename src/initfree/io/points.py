@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from initfree.certificate.depths import with_depth
-from initfree.euclidean.residuals import INLIER_PIXELS, residuals
-from initfree.euclidean.triangulation import triangulate
-from initfree.observations import Observations
-from initfree.problem import Problem
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array, Index, Tracks
+from initfree.data.observations import Observations
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array, Index, Tracks
+from initfree.stages.euclidean.residuals import INLIER_PIXELS, residuals
+from initfree.stages.euclidean.triangulation import triangulate
 from initfree.two_view.agreeing_matches import tracks_of_agreeing_matches
 
 MIN_ANGLE = 1.0

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pycolmap
 
-from initfree.euclidean.residuals import INLIER_PIXELS
+from initfree.arrays.rigs import Mounts, Rig, estimate_rigs
+from initfree.data.tracks import Array
 from initfree.io.points import MIN_ANGLE
 from initfree.io.quiet import quiet
-from initfree.rigs import Mounts, Rig, estimate_rigs
-from initfree.tracks import Array
+from initfree.stages.euclidean.residuals import INLIER_PIXELS
 
 WORSE, ROUNDING = 1.1, 0.02
 """times the mean error of images placed each by itself, and pixels, up to which a rig holds: fewer numbers always fit a

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pycolmap
 
+from initfree.data.observations import Image, Intrinsics, Observations, observe
+from initfree.data.tracks import Array, Index, rows_of_each
 from initfree.errors import InputError
-from initfree.observations import Image, Intrinsics, Observations, observe
-from initfree.tracks import Array, Index, rows_of_each
 
 
 def observations_of_rows(

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from initfree.data.observations import Intrinsics, Observations
 from initfree.errors import InputError
 from initfree.io.keypoints import Detection, named_apart, observations_of_keypoints
-from initfree.observations import Intrinsics, Observations
 
 _ENDING = ".analysis.h5"
 

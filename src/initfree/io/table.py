@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from initfree.data.observations import Intrinsics, Observations
+from initfree.data.tracks import rows_of_each
 from initfree.errors import InputError
 from initfree.io.columns import combined, find, labels, moments_of, numbers, optional, read_columns
 from initfree.io.keypoints import MIN_CONFIDENCE
 from initfree.io.rows import observations_of_array, unknown_camera
-from initfree.observations import Intrinsics, Observations
-from initfree.tracks import rows_of_each
 
 _KNOWN = {
     "camera": ("camera", "cam", "cam_id", "image", "view"),

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from initfree.data.tracks import Array, Index
 from initfree.errors import InputError, in_words
-from initfree.tracks import Array, Index
 
 
 class Words:

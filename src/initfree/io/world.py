@@ -8,7 +8,7 @@ that moves sideways) a small share of the mean (g·y_k)², y_k the image's downw
 import numpy as np
 import pycolmap
 
-from initfree.tracks import Array
+from initfree.data.tracks import Array
 
 _TILT = 0.01
 """weight of the images' own downward axes against level horizons"""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from initfree.data.reconstruction import nearest_rotation
 from initfree.drawing.residual_figures import residual_figures
 from initfree.drawing.scene import scene_of
 from initfree.drawing.steps import FILE as TRACE
@@ -19,7 +20,6 @@ from initfree.io.alignment import MOMENTS, write_moments
 from initfree.io.export import export
 from initfree.io.run_json import describe, plain, write_json
 from initfree.io.staged import staged_directory
-from initfree.reconstruction import nearest_rotation
 
 if TYPE_CHECKING:
     import pycolmap

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from initfree.data.pairs import VerifiedPairs
+from initfree.data.problem import Problem, build_problem
+from initfree.data.recalibration import rays_of
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array
 from initfree.errors import InputError
-from initfree.pairs import VerifiedPairs
-from initfree.problem import Problem, build_problem
-from initfree.recalibration import rays_of
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array
 from initfree.two_view.geometry import sampson
 from initfree.two_view.matches import tracks_from_matches
 

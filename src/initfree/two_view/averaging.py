@@ -13,9 +13,9 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import eigsh, splu
 from scipy.spatial.transform import Rotation
 
+from initfree.data.reconstruction import nearest_rotation
+from initfree.data.tracks import Array
 from initfree.formulations.pose_rot import RelativeRotations
-from initfree.reconstruction import nearest_rotation
-from initfree.tracks import Array
 
 _SHIFT = 1e-6
 """below the spectrum of the normalised matrix, whose numbers are not negative: the shifted matrix is definite"""

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pycolmap
 
-from initfree.problem import Problem
-from initfree.tracks import Array, Index, evenly
+from initfree.data.problem import Problem
+from initfree.data.tracks import Array, Index, evenly
+from initfree.stages.upgrade.linear import TYPICAL_FOCAL
 from initfree.two_view.geometry import MAX_ERROR, OnPair, Pair, estimated, shared_matches
-from initfree.upgrade.linear import TYPICAL_FOCAL
 
 _FOCALS = np.geomspace(0.3, 6.0, 61)
 """in units of the largest observation: fields of view from 147 to 19 degrees"""

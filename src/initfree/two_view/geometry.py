@@ -8,12 +8,12 @@ import numpy as np
 import pycolmap
 from numpy.typing import NDArray
 
-from initfree.camera_graph import neighbours
+from initfree.data.camera_graph import neighbours
+from initfree.data.problem import Problem
+from initfree.data.tracks import Array, Index, Tracks, evenly
+from initfree.engine.parallel import in_order
 from initfree.errors import InputError
 from initfree.formulations.pose_rot import RelativeRotations
-from initfree.parallel import in_order
-from initfree.problem import Problem
-from initfree.tracks import Array, Index, Tracks, evenly
 
 NEIGHBOURS = 8
 MAX_ERROR = 2.0

@@ -9,9 +9,9 @@ trials, because nearly all matches of a verified pair agree.
 import numpy as np
 from numpy.typing import NDArray
 
-from initfree.pairs import VerifiedPairs
-from initfree.problem import Problem
-from initfree.tracks import Array, Index
+from initfree.data.pairs import VerifiedPairs
+from initfree.data.problem import Problem
+from initfree.data.tracks import Array, Index
 from initfree.two_view.geometry import (
     MIN_MATCHES,
     MOST_MATCHES,

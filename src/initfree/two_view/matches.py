@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from initfree.data.tracks import Array, Index
 from initfree.engine.kernels import kernel
-from initfree.tracks import Array, Index
 
 ONE_PLACE = 1.0
 """pixels: keypoints of one image that are matched with each other and closer than this are one"""

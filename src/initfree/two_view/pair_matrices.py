@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from initfree.data.problem import Problem
+from initfree.data.tracks import Array
 from initfree.formulations.pose_rot import RelativeRotations
-from initfree.problem import Problem
-from initfree.tracks import Array
 from initfree.two_view.geometry import MAX_ERROR
 
 _ROUNDS = 10

@@ -6,12 +6,12 @@ import numpy as np
 from scipy.sparse import tril
 
 from initfree.config import SolveConfig
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array
 from initfree.errors import InputError
 from initfree.formulations import make
 from initfree.formulations.pose_rot import RelativeRotations
-from initfree.problem import Problem
-from initfree.reconstruction import Reconstruction
-from initfree.tracks import Array
 from initfree.two_view.geometry import MIN_INLIERS, OnPair, TwoView, relative_rotations, two_view_geometries
 
 

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from initfree.tracks import Array, Index, Tracks
+from initfree.data.tracks import Array, Index, Tracks
 from initfree.two_view.geometry import TwoView
 
 MAX_OUTLIER_SHARE = 0.34

@@ -13,9 +13,9 @@ import viser
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from initfree.data.tracks import Array
 from initfree.drawing.palette import FAILED, GOOD, GREY, JOINT, NEUTRAL, rgb
 from initfree.drawing.scene import Scene
-from initfree.tracks import Array
 
 _PAUSE = 0.08
 """seconds between the steps of a play"""

@@ -11,7 +11,7 @@ from initfree.benchmark.report.scenes import curve
 from initfree.benchmark.report.set_figure import GREY, scatter
 from initfree.benchmark.report.sweep import Sweep
 from initfree.benchmark.report.tables.bal_pairs import Pair
-from initfree.tracks import Array
+from initfree.data.tracks import Array
 
 _LANDMARKS = 500
 _ROW = 330

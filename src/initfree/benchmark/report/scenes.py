@@ -10,8 +10,8 @@ import pandas as pd
 from initfree.benchmark.report.names import VIEWED, display
 from initfree.benchmark.report.selection import CONDITION
 from initfree.benchmark.report.sweep import Sweep
+from initfree.data.tracks import Array
 from initfree.drawing.packed import Box, encoded, turns
-from initfree.tracks import Array
 
 LANDMARKS = 300
 BUDGET = 12_000_000

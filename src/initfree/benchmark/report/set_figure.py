@@ -10,8 +10,8 @@ from plotly.subplots import make_subplots
 from scipy.sparse import csr_array
 
 from initfree.benchmark.report.figures import NEUTRAL
-from initfree.camera_graph import seriated
-from initfree.tracks import Array
+from initfree.data.camera_graph import seriated
+from initfree.data.tracks import Array
 
 GREY = "#9aa4b2"
 _WIDE = 4

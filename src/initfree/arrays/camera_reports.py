@@ -1,0 +1,121 @@
+"""How good is each camera: its error, its wrong detections, how certain its place is.
+
+Judged is all that the input says of a camera, not only what it was solved with: with the final cameras, a landmark that the
+solve left out is triangulated robustly, and a detection that lies far from the landmark its other cameras agree on is wrong
+(a reflection, a swapped light, a camera out of step). A landmark of two detections that disagree tells of neither which is
+wrong, and counts for none.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from initfree.certificate.uncertainty import Uncertainty
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Tracks
+from initfree.stages.euclidean.residuals import INLIER_PIXELS, residuals
+from initfree.stages.euclidean.triangulation import triangulate
+
+LEAST = 3
+"""detections of a landmark that can tell which of them is wrong"""
+
+_LEAST_A_SIDE = 20
+"""detections before and after a move that can tell of it"""
+_WRONG_SIDE, _RIGHT_SIDE = 0.8, 0.3
+"""shares of wrong detections on the two sides of a move"""
+
+
+@dataclass(frozen=True)
+class CameraReport:
+    """Figures of one solved camera."""
+
+    name: str
+    detections: int
+    """of landmarks with at least three"""
+    wrong: int
+    """those more than 4 px off, or behind the camera"""
+    mean_pixels: float
+    """mean error of the others"""
+    rotation_degrees: float
+    """one standard deviation, as the next two"""
+    centre_share_of_extent: float
+    focal_share: float | None
+    """None where intrinsics are taken as known"""
+    moved: str | None = None
+    """of an array: the frame on one side of which its detections are wrong and on the other right, if there is one"""
+
+    @property
+    def wrong_share(self) -> float:
+        return self.wrong / max(self.detections, 1)
+
+
+def camera_reports(problem: Problem, reconstruction: Reconstruction, uncertainty: Uncertainty) -> tuple[CameraReport, ...]:
+    """Of every solved camera, in the order of the input."""
+    judged, found = all_detections(problem, reconstruction)
+    cam, cameras = judged.tracks.cam, judged.tracks.cameras
+    r = residuals(judged, found)
+    fits = r.within(INLIER_PIXELS)
+    detections, right = np.bincount(cam, minlength=cameras), np.bincount(cam[fits], minlength=cameras)
+    error = np.bincount(cam[fits], weights=r.error[fits], minlength=cameras)
+    ids = [problem.observations.images[k].image_id for k in problem.images]
+    return tuple(
+        CameraReport(
+            name,
+            int(detections[k]),
+            int(detections[k] - right[k]),
+            float(error[k] / right[k]) if right[k] else float("nan"),
+            float(uncertainty.rotation[k]),
+            float(uncertainty.centre[k]),
+            None if problem.calibrated else float(uncertainty.focal[k]),
+            _moved(judged, k, ~fits),
+        )
+        for _, k, name in sorted(zip(ids, range(cameras), problem.names, strict=True))
+    )
+
+
+def _moved(judged: Problem, camera: int, wrong: NDArray[np.bool_]) -> str | None:
+    """The frame at which a camera was touched: it parts the detections that fit from those that do not.
+
+    Of all moments that part the recording in two, the one for which "right on one side, wrong on the other" holds for most
+    detections; reflections are spread over the recording and are parted by none.
+    """
+    moments = judged.observations.moments
+    mine = np.flatnonzero(judged.tracks.cam == camera)
+    if moments is None or len(mine) < 2 * _LEAST_A_SIDE:
+        return None
+    # Ids of arrays count frames in their order.
+    mine = mine[np.argsort(judged.tracks.landmark[mine], kind="stable")]
+    before = np.cumsum(wrong[mine])[_LEAST_A_SIDE - 1 : -_LEAST_A_SIDE]
+    count = np.arange(_LEAST_A_SIDE, len(mine) - _LEAST_A_SIDE + 1)
+    shares = np.stack([before / count, (wrong[mine].sum() - before) / (len(mine) - count)])
+    best = int(np.argmax(np.abs(shares[0] - shares[1])))
+    if shares[:, best].max() < _WRONG_SIDE or shares[:, best].min() > _RIGHT_SIDE:
+        return None
+    return moments[int(judged.landmark_ids[judged.tracks.landmark[mine[count[best]]]])][0]
+
+
+def all_detections(problem: Problem, reconstruction: Reconstruction) -> tuple[Problem, Reconstruction]:
+    """The problem with every detection of its cameras, and the reconstruction with a place for each landmark of theirs."""
+    o = problem.observations
+    camera = np.full(len(o.images), -1)
+    camera[problem.images] = np.arange(len(problem.images))
+    rows = np.flatnonzero(camera[o.image] >= 0)
+    _, landmark, count = np.unique(o.landmark_id[rows], return_inverse=True, return_counts=True)
+    rows = rows[count[landmark] >= LEAST]
+    ids, landmark, count = np.unique(o.landmark_id[rows], return_inverse=True, return_counts=True)
+    rows = rows[np.lexsort((camera[o.image[rows]], landmark))]
+    tracks = Tracks(camera[o.image[rows]], np.concatenate([[0], np.cumsum(count)]).astype(np.int64), len(problem.images))
+    m, unit = np.ascontiguousarray(o.normalised[rows]), np.ascontiguousarray(o.image_unit[o.image[rows]])
+    everything = replace(problem, tracks=tracks, m=m, unit=unit, landmark_ids=ids, keypoint=o.keypoint[rows])
+    xyz = np.full((len(ids), 3), np.nan)
+    _, mine, theirs = np.intersect1d(ids, problem.landmark_ids, assume_unique=True, return_indices=True)
+    xyz[mine] = reconstruction.xyz[theirs]
+    new = np.flatnonzero(np.isnan(xyz).any(axis=1))
+    if len(new):
+        part = np.isin(tracks.landmark, new)
+        ptr = np.concatenate([[0], np.cumsum(count[new])]).astype(np.int64)
+        some = Tracks(np.ascontiguousarray(tracks.cam[part]), ptr, tracks.cameras)
+        xyz[new] = triangulate(some, m[part], unit[part], *reconstruction.cameras)[0]
+    return everything, replace(reconstruction, xyz=xyz, ids=ids)

@@ -1,0 +1,1 @@
+"""What is given and what comes out: observations, the problem that they pose, the reconstruction."""

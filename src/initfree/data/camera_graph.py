@@ -1,0 +1,88 @@
+"""The graph of cameras that share landmarks: its smoothest vectors, and who is next to whom. Sparse where it is large."""
+
+import numpy as np
+from scipy.sparse import csc_array, csr_array, diags_array
+from scipy.sparse.linalg import eigsh
+
+from initfree.data.tracks import Array, Index
+
+_DENSE = 500
+"""Cameras up to which all numbers of the matrix are kept: LAPACK is faster there, and exact"""
+_SHIFT = 1e-3
+"""Below the spectrum, whose least number is 0: the shifted matrix is definite"""
+
+
+def without_diagonal(shared: csr_array) -> csr_array:
+    """What cameras share with others."""
+    graph = csr_array(shared, dtype=np.float64, copy=True)
+    graph.setdiag(0.0)
+    graph.eliminate_zeros()
+    return graph
+
+
+def smoothest(graph: csr_array, count: int) -> Array:
+    """Eigenvectors 2, 3, ... (at most `count`) of the normalised Laplacian I - D^-1/2 C D^-1/2, times D^-1/2.
+
+    C is the graph, without a diagonal, D its row sums. (cameras, count)
+    """
+    n = graph.indptr.size - 1
+    degree = np.asarray(graph.sum(axis=1)).reshape(-1)
+    # A camera that shares nothing is a part of its own, like any other part: its number of the spectrum is 0.
+    own, root = (degree > 0.0).astype(np.float64), np.where(degree > 0.0, degree, 1.0) ** 0.5
+    count = min(count, n - 1)
+    if n <= _DENSE:
+        _, vectors = np.linalg.eigh(np.diag(own) - graph.toarray() / np.outer(root, root))
+    else:
+        # Inverse iteration on a sparse factorisation, from the same vector every time.
+        scale = diags_array(1.0 / root)
+        laplacian = csc_array(diags_array(own) - scale @ graph @ scale)
+        first = np.random.default_rng(0).normal(size=n)
+        values, vectors = eigsh(laplacian, k=count + 1, sigma=-_SHIFT, which="LM", v0=first)
+        vectors = vectors[:, np.argsort(values)]
+    return vectors[:, 1 : 1 + count] / root[:, None]
+
+
+def neighbours(shared: csr_array, count: int) -> Index:
+    """(cameras, count): the other cameras that share most with each, most first, of equal ones the first.
+
+    Where fewer share anything, the first of the others follow.
+    """
+    graph = without_diagonal(shared)
+    n = graph.indptr.size - 1
+    count = min(count, n - 1)
+    row = np.repeat(np.arange(n), np.diff(graph.indptr))
+    order = np.lexsort((graph.indices, -np.asarray(graph.data, dtype=np.float64), row))
+    place = np.arange(len(order)) - graph.indptr[row]
+    first = place < count
+    found = np.full((n, count), -1, dtype=np.int64)
+    found[row[first], place[first]] = graph.indices[order][first]
+    for k in np.flatnonzero((found < 0).any(axis=1)):
+        known = found[k][found[k] >= 0]
+        others = np.setdiff1d(np.arange(min(n, 2 * count + 2)), np.append(known, k))
+        found[k, len(known) :] = others[: count - len(known)]
+    return found
+
+
+def seriated(shared: csr_array) -> Index:
+    """Cameras in an order that puts those next to each other that share most, so that their matrix shows its bands.
+
+    Tried are the order given, that of the Fiedler vector (strips) and that of the angle of two smoothest vectors (rings):
+    that with the least sum of what pairs share times their distance, both ways around, wins.
+    """
+    graph = without_diagonal(shared)
+    n = graph.indptr.size - 1
+    orders = [np.arange(n, dtype=np.int64)]
+    if n > 3:
+        vectors = smoothest(graph, 2)
+        orders += [np.argsort(vectors[:, 0], kind="stable")]
+        orders += [np.argsort(np.arctan2(vectors[:, 1], vectors[:, 0]), kind="stable")]
+    pairs = graph.tocoo()
+    rows, columns = pairs.coords
+
+    def length(order: Index) -> float:
+        place = np.empty(n, dtype=np.int64)
+        place[order] = np.arange(n)
+        apart = np.abs(place[rows] - place[columns])
+        return float(pairs.data @ np.minimum(apart, n - apart))
+
+    return min(orders, key=length)

@@ -1,0 +1,198 @@
+"""What an input says about its images, and nothing else: the solver's only source. Poses and points are not here."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from initfree.arrays.rigs import Mounts, check_mounts, of_several
+from initfree.data.pairs import VerifiedPairs
+from initfree.data.tracks import Array, Index, rows_of_each
+from initfree.errors import InputError
+
+Intrinsics = Literal["known", "refine", "unknown"]
+"""known: used as they are; refine: used, and adjusted at the end; unknown: not looked at, focal lengths and distortion are
+found"""
+
+_FARTHEST = 1e6
+"""calibrated units or image widths: beyond, a coordinate is no observation but a broken number"""
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image of the input: its name, its camera and its keypoints as the input has them."""
+
+    name: str
+    image_id: int
+    camera_id: int
+    keypoints: Array
+    """(keypoints, 2) in pixels"""
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Everything that an input says about images."""
+
+    source: str
+    images: tuple[Image, ...]
+    cameras: dict[int, Any]
+    """pycolmap.Camera by camera id: what the given intrinsics are, and what the written model has"""
+    intrinsics: Intrinsics
+    image: Index
+    """(observations,) index into `images`"""
+    landmark_id: Index
+    keypoint: Index
+    """(observations,) index into the image's keypoints"""
+    normalised: Array
+    """(observations, 2) calibrated coordinates, or pixels from the middle of the image scaled to about [-1, 1]"""
+    image_unit: Array
+    """(images, 2) pixels per normalised unit, in x and y"""
+    repeated: int = 0
+    """observations left out because their image sees the landmark already"""
+    undistortable: int = 0
+    """observations left out because the camera model maps no ray to them"""
+    colour: NDArray[np.uint8] | None = None
+    """(observations, 3) of their landmarks, where the input has colours"""
+    pairs: VerifiedPairs | None = None
+    """image pairs that the input has verified already"""
+    moments: dict[int, tuple[str, str]] | None = None
+    """of arrays of cameras, by landmark id: its frame and its point, as the input calls them"""
+    mounts: Mounts | None = None
+    """by image id, where the input has a rig of two cameras or more: which images were taken together"""
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether focal lengths are known: `normalised` are then calibrated rays. Where they are to be refined they are what
+        the given intrinsics make of the keypoints, and where they are unknown scaled pixels."""
+        return self.intrinsics == "known"
+
+    def __repr__(self) -> str:
+        return f"Observations({self.source}: {len(self.images)} images, {len(self.image)} observations)"
+
+
+def observe(
+    source: str,
+    images: Sequence[Image],
+    cameras: dict[int, Any],
+    image: Index,
+    landmark_id: Index,
+    keypoint: Index,
+    *,
+    intrinsics: Intrinsics,
+    colour: NDArray[np.uint8] | None = None,
+    pairs: VerifiedPairs | None = None,
+    mounts: Mounts | None = None,
+) -> Observations:
+    """What every reader ends with: observations (image, landmark_id, keypoint), one a row, checked and normalised.
+
+    Calibrated rays, or with unknown intrinsics scaled pixels. A second observation of a landmark in an image, and one that
+    the camera model maps no ray to, are left out and counted.
+    """
+    if intrinsics not in get_args(Intrinsics):
+        raise InputError(f"intrinsics is {intrinsics!r}; expected one of {', '.join(get_args(Intrinsics))}")
+    _check_names(source, images)
+    _check_keypoints(source, images, image, keypoint)
+    check_cameras(cameras, source)
+    impossible = check_mounts(mounts or {})
+    if impossible is not None:
+        raise InputError(f"{source}: {impossible}; expected one at most")
+    first = without_repeats(image, landmark_id)
+    repeated = int(np.count_nonzero(~first))
+    image, landmark_id, keypoint = image[first], landmark_id[first], keypoint[first]
+    normalise = calibrated_keypoints if intrinsics != "unknown" else scaled_keypoints
+    normalised, unit = normalise(images, cameras, image, keypoint)
+    far = np.flatnonzero(np.abs(normalised).max(axis=1, initial=0.0) > _FARTHEST)
+    if len(far):
+        one, k = images[int(image[far[0]])], int(keypoint[far[0]])
+        raise InputError(f"{source}: image {one.name!r} has keypoint {k} at {one.keypoints[k].tolist()}, far outside of it")
+    kept = np.flatnonzero(np.isfinite(normalised).all(axis=1))
+    if len(normalised) and not len(kept):
+        raise InputError(f"{source}: no keypoint can be undistorted with the model's intrinsics")
+    return Observations(
+        source, tuple(images), cameras, intrinsics, image[kept], landmark_id[kept], keypoint[kept],
+        normalised[kept], unit, repeated, len(normalised) - len(kept),
+        None if colour is None else colour[first][kept], pairs, mounts=of_several(mounts or {}),
+    )  # fmt: skip
+
+
+def calibrated_keypoints(
+    images: Sequence[Image], cameras: dict[int, Any], image_of: Index, keypoint_of: Index
+) -> tuple[Array, Array]:
+    """Calibrated rays: distortion and intrinsics undone by pycolmap, whatever the camera model; pixels per unit."""
+    normalised = np.empty((len(image_of), 2))
+    unit = np.empty((len(images), 2))
+    for k, here in enumerate(rows_of_each(image_of, len(images))):
+        camera = cameras[images[k].camera_id]
+        unit[k] = camera.focal_length_x, camera.focal_length_y
+        if len(here):
+            normalised[here] = camera.cam_from_img(images[k].keypoints[keypoint_of[here]])
+    return normalised, unit
+
+
+def scaled_keypoints(
+    images: Sequence[Image], cameras: dict[int, Any], image_of: Index, keypoint_of: Index
+) -> tuple[Array, Array]:
+    """Pixels from the image's middle, scaled by the largest of all: intrinsics unknown, distortion ignored."""
+    centred = np.empty((len(image_of), 2))
+    for k, here in enumerate(rows_of_each(image_of, len(images))):
+        camera = cameras[images[k].camera_id]
+        centred[here] = images[k].keypoints[keypoint_of[here]] - (camera.width / 2.0, camera.height / 2.0)
+    scale = float(np.abs(centred).max(initial=1.0))
+    return centred / scale, np.full((len(images), 2), scale)
+
+
+def without_repeats(image: Index, landmark_id: Index) -> NDArray[np.bool_]:
+    """Keep the first observation of a landmark in an image: a second one contradicts it."""
+    order = np.lexsort((np.arange(len(image)), image, landmark_id))
+    again = np.zeros(len(image), dtype=bool)
+    again[order[1:]] = (np.diff(image[order]) == 0) & (np.diff(landmark_id[order]) == 0)
+    return ~again
+
+
+LEAST_FOCAL = 10.0
+"""pixels: below it coordinates are normalised, or of some other unit"""
+
+
+def check_cameras(cameras: dict[int, Any], source: str) -> None:
+    """Finite parameters and a positive focal length, or an error that names the camera."""
+    for camera_id, camera in cameras.items():
+        if not all(math.isfinite(value) for value in camera.params) or camera.mean_focal_length() <= 0.0:
+            raise InputError(
+                f"{source}: camera {camera_id} has parameters {[float(value) for value in camera.params]}; "
+                "expected finite numbers and a positive focal length"
+            )
+        if camera.mean_focal_length() < LEAST_FOCAL:
+            raise InputError(
+                f"{source}: camera {camera_id} has a focal length of {camera.mean_focal_length():g} px; expected pixels, at "
+                f"least {LEAST_FOCAL:g} of them: errors are judged in pixels, and no detector finds points to a part of this"
+            )
+
+
+def _check_names(source: str, images: Sequence[Image]) -> None:
+    seen: dict[str, int] = {}
+    for image in images:
+        if image.name in seen:
+            raise InputError(f"{source}: images {seen[image.name]} and {image.image_id} are both named {image.name!r}")
+        seen[image.name] = image.image_id
+
+
+def _check_keypoints(source: str, images: Sequence[Image], image: Index, keypoint: Index) -> None:
+    """Those that are observed must exist and be finite."""
+    counts = np.array([len(one.keypoints) for one in images], dtype=np.int64)
+    missing = np.flatnonzero((keypoint < 0) | (keypoint >= counts[image])) if len(image) else image
+    if len(missing):
+        at = images[int(image[missing[0]])]
+        raise InputError(
+            f"{source}: image {at.name!r} has {len(at.keypoints)} keypoints, none of number {keypoint[missing[0]]}"
+        )
+    if not len(image):
+        return
+    start = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    xy = np.concatenate([one.keypoints for one in images])[start[image] + keypoint]
+    bad = np.flatnonzero(~np.isfinite(xy).all(axis=1))
+    if len(bad):
+        name, k = images[int(image[bad[0]])].name, int(keypoint[bad[0]])
+        raise InputError(f"{source}: image {name!r} has keypoint {k} at {xy[bad[0]].tolist()}; expected finite numbers")

@@ -1,0 +1,269 @@
+"""The problem: observations filtered, sorted and indexed, built once and solved many times."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
+
+from initfree.data.from_arrays import flattened, observations_from_tracks
+from initfree.data.observations import Intrinsics, Observations
+from initfree.data.tracks import Array, Index, Tracks
+from initfree.errors import InputError
+
+MIN_CAMERA_OBSERVATIONS = 6
+"""A projective camera has 11 degrees of freedom; six observations give twelve equations."""
+
+
+_MANY_PAIRS = 4000
+"""of cameras that share landmarks, each twice: the numbers of fewer stay in a core's cache whatever the order"""
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """What filtering took away, and what is left to solve."""
+
+    repeated_observations: int
+    undistortable_observations: int
+    observations: int
+    """by too short tracks, too few observations of a camera, or in another component"""
+    landmarks: int
+    images: tuple[str, ...]
+    components: int
+    """connected components of the covisibility graph after filtering; one is solved"""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Filtered observations, sorted by landmark and camera, built once and solved many times."""
+
+    observations: Observations
+    tracks: Tracks
+    m: Array
+    """(observations, 2) normalised"""
+    unit: Array
+    """(observations, 2) pixels per normalised unit"""
+    images: Index
+    """(cameras,) index of each solved camera into `observations.images`"""
+    landmark_ids: Index
+    keypoint: Index
+    """(observations,)"""
+    min_obs: int
+    dropped: Dropped
+
+    @property
+    def calibrated(self) -> bool:
+        return self.observations.calibrated
+
+    @cached_property
+    def camera_ids(self) -> Index:
+        """Which of the input's cameras took each solved image: those of one camera share their intrinsics."""
+        return np.array([self.observations.images[k].camera_id for k in self.images])
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Image names of the solved cameras."""
+        return tuple(self.observations.images[k].name for k in self.images)
+
+    @classmethod
+    def from_tracks(
+        cls,
+        image: Any,
+        landmark: Any,
+        xy: Any,
+        *,
+        cameras: Any = None,
+        names: Sequence[str] | None = None,
+        sizes: Any = None,
+        intrinsics: Intrinsics | None = None,
+        min_obs: int = 3,
+    ) -> "Problem":
+        """From arrays: observation n is of landmark `landmark[n]` in image `image[n]` at `xy[n]` pixels.
+
+        `cameras`: a K matrix (3x3) or a pycolmap.Camera for all images, or a list of one each; None: unknown. With K the
+        identity, or any focal length below 10, `xy` are rays, and errors in pixels those of a focal length of 1000. `names`
+        of the images; `sizes` (width, height) for all images or one each, by default what the observations span.
+        `intrinsics` "refine" adjusts given cameras at the end; by default they are "known".
+        """
+        found = observations_from_tracks(
+            image, landmark, xy, cameras=cameras, names=names, sizes=sizes, intrinsics=intrinsics
+        )
+        return build_problem(found, min_obs)
+
+    @classmethod
+    def from_tracker(cls, xy: Any, visible: Any = None, **options: Any) -> "Problem":
+        """From a tracker's array (frames, points, 2), with (frames, points) visibility; NaN is not seen either.
+
+        Options as for `from_tracks`.
+        """
+        return cls.from_tracks(*flattened(xy, visible), **options)
+
+    def __repr__(self) -> str:
+        t = self.tracks
+        return f"Problem({t.cameras} cameras, {t.landmarks} landmarks, {t.observations} observations)"
+
+
+def build_problem(observations: Observations, min_obs: int = 3) -> Problem:
+    """Filter, keep the largest connected component, sort.
+
+    Landmarks with fewer than `min_obs` observations and cameras with fewer than six go, in turn, until none is left to go.
+    """
+    if min_obs < 2:
+        raise InputError(f"min_obs is {min_obs}; expected at least 2, because one observation fixes no landmark")
+    o = observations
+    if len(o.images) < 2:
+        raise InputError(f"{o.source} has {len(o.images)} images; expected at least 2")
+    if len(o.image) == 0:
+        raise InputError(f"{o.source} has no observations: none of its keypoints belongs to a landmark")
+    _, landmark = np.unique(o.landmark_id, return_inverse=True)
+    keep = _filter(o.image, landmark, np.ones(len(landmark), dtype=bool), min_obs)
+    components = 0
+    if keep.any():
+        keep, components = _largest_component(o.image, landmark, keep)
+        keep = _filter(o.image, landmark, keep, min_obs)
+    images, cam = np.unique(o.image[keep], return_inverse=True)
+    ids, point = _neighbours_together(cam, *np.unique(o.landmark_id[keep], return_inverse=True))
+    if len(images) < 2:
+        raise InputError(
+            f"{o.source}: no two images are connected by landmarks with at least {min_obs} observations "
+            f"({len(o.images)} images, {len(np.unique(landmark))} landmarks); lower min_obs or add matches"
+        )
+    unknowns = 11 * len(images) + 3 * len(ids) - 15
+    if 2 * len(cam) < unknowns:
+        raise InputError(
+            f"{o.source}: {len(cam)} observations give {2 * len(cam)} equations for {unknowns} unknowns "
+            f"({len(images)} cameras, {len(ids)} landmarks); expected at least as many"
+        )
+    order = np.lexsort((cam, point))
+    kept = np.flatnonzero(keep)[order]
+    tracks = Tracks(
+        np.ascontiguousarray(cam[order], dtype=np.int64),
+        np.concatenate([[0], np.cumsum(np.bincount(point))]).astype(np.int64),
+        len(images),
+    )
+    lost = sorted(set(range(len(o.images))) - set(images.tolist()))
+    return Problem(
+        observations=o,
+        tracks=tracks,
+        m=np.ascontiguousarray(o.normalised[kept]),
+        unit=np.ascontiguousarray(o.image_unit[o.image[kept]]),
+        images=images.astype(np.int64),
+        landmark_ids=ids.astype(np.int64),
+        keypoint=o.keypoint[kept],
+        min_obs=min_obs,
+        dropped=Dropped(
+            repeated_observations=o.repeated,
+            undistortable_observations=o.undistortable,
+            observations=len(o.image) - len(cam),
+            landmarks=int(landmark.max()) + 1 - len(ids),
+            images=tuple(o.images[k].name for k in lost),
+            components=components,
+        ),
+    )
+
+
+def _neighbours_together(cam: Index, ids: Index, point: Index) -> tuple[Index, Index]:
+    """Landmarks in an order that keeps those together that the same cameras see, where the cameras are many.
+
+    By the first and the last of their cameras, cameras in an order that keeps neighbours near (Cuthill and McKee 1969).
+    Kernels then find the numbers of cameras that they have just used.
+    """
+    cameras = int(cam.max(initial=0)) + 1
+    seen = csr_array((np.ones(len(cam), dtype=np.int64), (point, cam)), shape=(len(ids), cameras))
+    shared = csr_array(seen.T @ seen)
+    if shared.nnz <= _MANY_PAIRS:
+        return ids, point
+    rank = np.empty(cameras, dtype=np.int64)
+    rank[reverse_cuthill_mckee(shared, symmetric_mode=True)] = np.arange(cameras)
+    first, last = np.full(len(ids), cameras), np.zeros(len(ids), dtype=np.int64)
+    np.minimum.at(first, point, rank[cam])
+    np.maximum.at(last, point, rank[cam])
+    order = np.lexsort((last, first))
+    place = np.empty(len(ids), dtype=np.int64)
+    place[order] = np.arange(len(ids))
+    return ids[order], place[point]
+
+
+def _filter(image: Index, landmark: Index, keep: NDArray[np.bool_], min_obs: int) -> NDArray[np.bool_]:
+    while True:
+        seen = np.bincount(landmark[keep], minlength=landmark.max() + 1)
+        seeing = np.bincount(image[keep], minlength=image.max() + 1)
+        good = keep & (seen[landmark] >= min_obs) & (seeing[image] >= MIN_CAMERA_OBSERVATIONS)
+        if good.sum() == keep.sum():
+            return keep
+        keep = good
+
+
+def _largest_component(image: Index, landmark: Index, keep: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], int]:
+    """Observations of the component with most of them, and how many components there are."""
+    i, j = image[keep], landmark[keep]
+    n = int(image.max()) + 1
+    graph = coo_array((np.ones(len(i)), (i, n + j)), shape=(n + int(landmark.max()) + 1,) * 2)
+    _, label = connected_components(graph, directed=False)
+    sizes = np.bincount(label[i])
+    return keep & (label[image] == np.argmax(sizes)), int(np.count_nonzero(sizes))
+
+
+def restricted(problem: Problem, keep: NDArray[np.bool_], least: int = 3) -> tuple[Problem, Index] | None:
+    """The problem with the observations `keep` alone, and which landmarks are left; the cameras are all the same.
+
+    Landmarks need `least` observations. None where a camera would have fewer than six, or the graph fall apart.
+    """
+    t = problem.tracks
+    seen = np.bincount(t.landmark[keep], minlength=t.landmarks)
+    kept = np.flatnonzero(keep & (seen >= least)[t.landmark])
+    cam = t.cam[kept]
+    if len(kept) == 0 or np.bincount(cam, minlength=t.cameras).min() < MIN_CAMERA_OBSERVATIONS:
+        return None
+    if _largest_component(cam, t.landmark[kept], np.ones(len(cam), dtype=bool))[1] > 1:
+        return None
+    part, _, left = _part(problem, kept)
+    return part, left
+
+
+def without_cameras(problem: Problem, cameras: Index) -> tuple[Problem, Index, Index] | None:
+    """The problem without some cameras, with the cameras and the landmarks that are left; None if fewer than three are.
+
+    What hung on them goes too: landmarks with fewer than three observations, cameras with fewer than six, smaller parts.
+    """
+    return connected_part(problem, ~np.isin(problem.tracks.cam, cameras))
+
+
+def connected_part(problem: Problem, keep: NDArray[np.bool_]) -> tuple[Problem, Index, Index] | None:
+    """The largest connected problem of the observations `keep`, with its cameras and landmarks; None if fewer than three
+    cameras are left, with six observations each, of landmarks with three."""
+    t = problem.tracks
+    keep = _filter(t.cam, t.landmark, keep, 3)
+    if keep.any():
+        keep, _ = _largest_component(t.cam, t.landmark, keep)
+        keep = _filter(t.cam, t.landmark, keep, 3)
+    return _part(problem, np.flatnonzero(keep)) if len(np.unique(t.cam[keep])) >= 3 else None
+
+
+def _part(problem: Problem, kept: Index) -> tuple[Problem, Index, Index]:
+    """The problem of the observations `kept` alone, with the cameras and the landmarks that are left."""
+    t = problem.tracks
+    stay, cam = np.unique(t.cam[kept], return_inverse=True)
+    left, landmark = np.unique(t.landmark[kept], return_inverse=True)
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(landmark))]).astype(np.int64)
+    gone = np.setdiff1d(np.arange(t.cameras), stay)
+    part = replace(
+        problem,
+        tracks=Tracks(cam.astype(np.int64), ptr, len(stay)),
+        m=np.ascontiguousarray(problem.m[kept]),
+        unit=np.ascontiguousarray(problem.unit[kept]),
+        images=problem.images[stay],
+        landmark_ids=problem.landmark_ids[left],
+        keypoint=problem.keypoint[kept],
+        dropped=replace(
+            problem.dropped,
+            observations=problem.dropped.observations + t.observations - len(kept),
+            landmarks=problem.dropped.landmarks + t.landmarks - len(left),
+            images=(*problem.dropped.images, *(problem.names[k] for k in gone)),
+        ),
+    )
+    return part, stay, left

@@ -152,7 +152,7 @@ def least_squares(everything: Problem, result: Result) -> float:
     limits = AdjustConfig(free=free, cheirality=False, tolerance=1e-8)
     tracks: Tracks = everything.tracks
     start = replace(in_units_of(everything, result), xyz=xyz)
-    reconstruction, _ = adjust(tracks, everything.m, everything.unit, start, limits)
+    reconstruction, _ = adjust(everything, start, limits)
     R, t, focal, radial = (values[tracks.cam] for values in reconstruction.cameras)
     x = np.einsum("nij,nj->ni", R, reconstruction.xyz[tracks.landmark]) + t
     ray = x[:, :2] / x[:, 2:]

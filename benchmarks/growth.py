@@ -16,12 +16,14 @@ import argparse
 import resource
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 from scipy.spatial import cKDTree
 
+from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array, Tracks
 from initfree.engine.factorisation import factorisation
 from initfree.engine.linear_solver import LinearSolver
@@ -86,7 +88,8 @@ def steps(cameras: int) -> tuple[int, int, dict[str, float]]:
     found["refinement"] = seconds(lambda stage=refinement: (stage.linearise(), stage.attempt(DAMPING)))
     del refinement
     lenses, image = (np.ones(tracks.cameras), np.zeros((tracks.cameras, 2))), (m, unit, True)
-    found["triangulation"] = seconds(lambda: triangulate(tracks, m, unit, R, t, *lenses))
+    seen = SimpleNamespace(tracks=tracks, m=m, unit=unit, camera_ids=np.arange(tracks.cameras))
+    found["triangulation"] = seconds(lambda: triangulate(seen, Reconstruction(R, t, *lenses, xyz)))
     parameters = Parameters(FreeIntrinsics(), np.arange(tracks.cameras))
     system = MetricSystem(tracks, parameters.slots)
     factor = factorisation(system.pairs, parameters.column, parameters.size)

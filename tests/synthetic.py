@@ -34,6 +34,11 @@ class Scene:
         return np.column_stack([self.landmarks, np.ones(len(self.landmarks))])
 
     @property
+    def camera_ids(self) -> Index:
+        """A camera of its own for every image."""
+        return np.arange(len(self.R))
+
+    @property
     def unit(self) -> Array:
         """Pixels per calibrated unit along both axes, for every observation, (observations, 2)."""
         return np.full((self.tracks.observations, 2), self.focal)

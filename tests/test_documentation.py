@@ -164,6 +164,6 @@ def test_the_tree_of_the_architecture_is_that_of_the_program():
     packages = {f"{path.parent.name}/" for path in package.glob("*/__init__.py")}
     assert len(told) == len(set(told))
     assert set(told) == modules | packages
-    for place in ("formulations/", "upgrade/", "io/", "commands/", "generator/presets/", "benchmark/presets/"):
+    for place in ("formulations/", "stages/upgrade/", "io/", "commands/", "generator/presets/", "benchmark/presets/"):
         assert f"`{place}`" in page
         assert (package / place).is_dir()

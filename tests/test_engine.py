@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread, get_ident
 from time import sleep
@@ -258,8 +259,8 @@ def test_steps_of_all_stages_do_not_depend_on_the_number_of_threads():
         refinement.linearise()
         trials.append(refinement.attempt(1e-3))
         cameras = R, scene.P[:, :, 3], np.ones(9), np.zeros((9, 2))
-        xyz, _ = triangulate(t, scene.m, scene.unit, *cameras)
-        state = Reconstruction(*cameras, xyz)
+        state = Reconstruction(*cameras, scene.landmarks)
+        state = replace(state, xyz=triangulate(scene, state)[0])
         euclidean = EuclideanAdjustment(t, scene.m, scene.unit, state, free=FreeIntrinsics(focal=True, radial=1))
         euclidean.linearise()
         trials.append(euclidean.attempt(1e-3))

@@ -196,7 +196,7 @@ def test_shared_focal_stays_shared() -> None:
     truth = replace(truth_of(scene), focal=np.full(8, 1.1))
     start = perturbed(truth_of(scene), 1, 0.01)
     reconstruction, _ = adjust(
-        scene.tracks, observed(scene, truth), scene.unit, (start),
+        replace(scene, m=observed(scene, truth)), start,
         AdjustConfig(FreeIntrinsics(focal=True), least_squares=True), groups=np.zeros(8, dtype=np.int64),
     )  # fmt: skip
     assert np.ptp(reconstruction.focal) == 0.0
@@ -212,14 +212,14 @@ def test_robust_adjustment_ignores_gross_outliers() -> None:
     m[wrong] = rng.uniform(-0.7, 0.7, size=(wrong.sum(), 2))
     truth = truth_of(scene)
     start = perturbed(truth, 7, 0.02)
-    reconstruction, convergence = adjust(scene.tracks, m, scene.unit, start)
-    clean, _ = adjust(scene.tracks, scene.m, scene.unit, start, AdjustConfig(least_squares=True))
+    reconstruction, convergence = adjust(replace(scene, m=m), start)
+    clean, _ = adjust(scene, start, AdjustConfig(least_squares=True))
     assert convergence.reason == "converged"
     assert rotation_error(reconstruction.R, scene.R) < max(2.0 * rotation_error(clean.R, scene.R), 0.05)
     final = EuclideanAdjustment(scene.tracks, m, scene.unit, reconstruction)
     error = np.sqrt(final.squared_residuals)
     assert np.mean(error[~wrong] < 4.0) > 0.98
-    off, _ = adjust(scene.tracks, m, scene.unit, start, AdjustConfig(least_squares=True), weight=(~wrong).astype(float))
+    off, _ = adjust(replace(scene, m=m), start, AdjustConfig(least_squares=True), weight=(~wrong).astype(float))
     assert rotation_error(off.R, scene.R) < 2.0 * rotation_error(clean.R, scene.R)
 
 
@@ -273,7 +273,7 @@ def test_points_behind_cameras_and_at_infinity_stay_finite() -> None:
         assert np.isfinite([step.cost for step in result.history]).all()
         assert np.isfinite(stage.state.xyz).all()
         assert np.isfinite(stage.state.R).all()
-    found, status = triangulate(scene.tracks, scene.m, scene.unit, *truth.cameras, xyz, weight=weight)
+    found, status = triangulate(scene, truth, xyz, weight=weight)
     assert np.isfinite(found).all()
     assert set(np.flatnonzero(status == Status.UNSEEN)) == {20, 21}
     seen = status != Status.UNSEEN

@@ -42,7 +42,7 @@ def solved(problem: Problem, truth: pycolmap.Reconstruction) -> Reconstruction:
     xyz = exact.xyz[[place[int(k)] for k in problem.landmark_ids]]
     cameras = len(exact.R)
     start = Reconstruction(exact.R, exact.t, np.ones(cameras), np.zeros((cameras, 2)), xyz)
-    return adjust(problem.tracks, problem.m, problem.unit, start)[0]
+    return adjust(problem, start)[0]
 
 
 def aucs(problem: Problem, reconstruction: Reconstruction, truth: pycolmap.Reconstruction) -> float:

@@ -36,7 +36,7 @@ def test_the_reversed_one_is_a_reconstruction_in_front_of_its_cameras_and_fits_w
 def test_the_wrong_one_of_the_two_is_not_accepted(afar: initfree.Result):
     problem = afar.problem
     config = AdjustConfig(scales=(10.0, 4.0), max_iterations=50)
-    wrong, _ = adjust(problem.tracks, problem.m, problem.unit, reversed_depths(afar.reconstruction), config)
+    wrong, _ = adjust(problem, reversed_depths(afar.reconstruction), config)
     rise = reversal_rise(problem, wrong)
     assert rise is not None
     assert rise < -100.0
@@ -48,9 +48,7 @@ def test_the_wrong_one_of_the_two_is_not_accepted(afar: initfree.Result):
 
 def test_a_neighbourhood_of_a_large_problem_tells_for_the_whole(afar: initfree.Result, monkeypatch: pytest.MonkeyPatch):
     problem, reconstruction = afar.problem, afar.reconstruction
-    wrong, _ = adjust(
-        problem.tracks, problem.m, problem.unit, reversed_depths(reconstruction), AdjustConfig(scales=(10.0, 4.0))
-    )
+    wrong, _ = adjust(problem, reversed_depths(reconstruction), AdjustConfig(scales=(10.0, 4.0)))
     whole = reversal_rise(problem, reconstruction), reversal_rise(problem, wrong)
     monkeypatch.setattr(reversal, "NEIGHBOURHOOD", problem.tracks.cameras // 2 - 1)
     told = reversal_rise(problem, reconstruction)

@@ -54,7 +54,7 @@ def solved(problem: Problem, truth: pycolmap.Reconstruction, focal: float = 420.
         exact.xyz[[place[int(k)] for k in problem.landmark_ids]],
     )  # fmt: skip
     limits = AdjustConfig(free=FreeIntrinsics(focal=True, radial=2))
-    return adjust(problem.tracks, problem.m, problem.unit, start, limits, groups=problem.camera_ids)[0]
+    return adjust(problem, start, limits)[0]
 
 
 @pytest.mark.parametrize("model", ["SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL"])

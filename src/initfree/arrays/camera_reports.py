@@ -117,5 +117,5 @@ def all_detections(problem: Problem, reconstruction: Reconstruction) -> tuple[Pr
         part = np.isin(tracks.landmark, new)
         ptr = np.concatenate([[0], np.cumsum(count[new])]).astype(np.int64)
         some = Tracks(np.ascontiguousarray(tracks.cam[part]), ptr, tracks.cameras)
-        xyz[new] = triangulate(some, m[part], unit[part], *reconstruction.cameras)[0]
+        xyz[new] = triangulate(replace(everything, tracks=some, m=m[part], unit=unit[part]), reconstruction)[0]
     return everything, replace(reconstruction, xyz=xyz, ids=ids)

@@ -131,9 +131,7 @@ def offsets(problem: Problem, reconstruction: Reconstruction, reports: Sequence[
         # What one camera is late by the adjustment has spread over all: again without the worst.
         trusted[t.seen_by(max(told, key=lambda k: found[problem.names[k]].pixels))] = 0.0
         limits = AdjustConfig(free=FreeIntrinsics.unless(problem.calibrated), scales=(INLIER_PIXELS,), tolerance=1e-6)
-        reconstruction, _ = adjust(
-            t, problem.m, problem.unit, reconstruction, limits, weight=trusted, groups=problem.camera_ids
-        )
+        reconstruction, _ = adjust(problem, reconstruction, limits, weight=trusted)
     left_out = [n for n in range(len(o.images)) if n not in set(problem.images.tolist())]
     if left_out:
         path = _path(problem, reconstruction, later, trusted)
@@ -165,9 +163,7 @@ def _of_solved(
 
 
 def _path(problem: Problem, reconstruction: Reconstruction, later: dict[int, Index], weight: Array) -> _Path:
-    xyz, status = triangulate(
-        problem.tracks, problem.m, problem.unit, *reconstruction.cameras, reconstruction.xyz, weight=weight
-    )
+    xyz, status = triangulate(problem, reconstruction, reconstruction.xyz, weight=weight)
     xyz[status != Status.FOUND] = np.nan
     before, after = (np.where((later[s] >= 0)[:, None], xyz[later[s]], np.nan) for s in (-1, 1))
     return _Path(xyz, (after - before) / 2.0, later)

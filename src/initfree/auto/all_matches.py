@@ -111,7 +111,7 @@ def _matched(problem: Problem, reconstruction: Reconstruction) -> _Matched | Non
     if whole is None:
         return None
     tracks = whole.tracks
-    xyz, _ = triangulate(tracks, whole.m, whole.unit, *reconstruction.cameras, scale=INLIER_PIXELS)
+    xyz, _ = triangulate(whole, reconstruction, scale=INLIER_PIXELS)
     state = replace(reconstruction, xyz=xyz, ids=whole.landmark_ids)
     found = residuals(whole, state)
     used = found.within(INLIER_PIXELS)
@@ -124,8 +124,6 @@ def _matched(problem: Problem, reconstruction: Reconstruction) -> _Matched | Non
 
 def _adjusted(problem: Problem, reconstruction: Reconstruction, found: _Matched) -> Reconstruction:
     whole, limits = found.problem, AdjustConfig(scales=(found.scale,), tolerance=_TOLERANCE)
-    moved, _ = adjust(whole.tracks, whole.m, whole.unit, found.state, limits, weight=found.weight)
-    xyz, _ = triangulate(
-        problem.tracks, problem.m, problem.unit, *moved.cameras, reconstruction.xyz, scale=INLIER_PIXELS
-    )  # fmt: skip
+    moved, _ = adjust(whole, found.state, limits, weight=found.weight)
+    xyz, _ = triangulate(problem, moved, reconstruction.xyz, scale=INLIER_PIXELS)
     return replace(reconstruction, R=moved.R, t=moved.t, xyz=xyz)

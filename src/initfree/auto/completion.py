@@ -77,8 +77,8 @@ def _placed_again(result: Result) -> Result:
     agreeing = consensus(problem, reconstruction)
     if agreeing.all() or agreeing.mean() < CLEAN:
         return result
-    cameras, xyz = reconstruction.cameras, reconstruction.xyz
-    anew, _ = triangulate(problem.tracks, problem.m, problem.unit, *cameras, xyz, scale=INLIER_PIXELS)
+    xyz = reconstruction.xyz
+    anew, _ = triangulate(problem, reconstruction, xyz, scale=INLIER_PIXELS)
     off = np.bincount(problem.tracks.landmark[~agreeing], minlength=len(anew)) > 0
     placed = replace(reconstruction, xyz=np.where(off[:, None], anew, xyz))
     if robust_cost(problem, placed) > (1.0 - WORTH) * robust_cost(problem, reconstruction):

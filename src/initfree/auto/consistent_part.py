@@ -92,9 +92,7 @@ def _extended(part: _Part, result: Result) -> _Part | None:
     missing = np.setdiff1d(np.arange(whole.tracks.cameras), part.cameras)
     state = replace(before, R=R, t=t, xyz=xyz)
     # No more than the certificate asks for: it judges them.
-    state, placed = resect(
-        whole.tracks, whole.m, whole.unit, state, missing, min_inliers=MIN_CONSENSUS, seed=result.config.seed
-    )
+    state, placed = resect(whole, state, missing, min_inliers=MIN_CONSENSUS, seed=result.config.seed)
     found = without_cameras(whole, missing[~placed]) if placed.any() else None
     if found is None:
         return None
@@ -106,8 +104,6 @@ def _extended(part: _Part, result: Result) -> _Part | None:
 def readjusted(problem: Problem, reconstruction: Reconstruction, config: SolveConfig) -> tuple[Reconstruction, StageReport]:
     """At the last scale alone: what is left is near its optimum."""
     limits = replace(repair_limits(problem, 100, config.adjust_tolerance), scales=(INLIER_PIXELS,), near=True)
-    reconstruction, convergence = adjust(
-        problem.tracks, problem.m, problem.unit, reconstruction, limits, groups=problem.camera_ids
-    )
+    reconstruction, convergence = adjust(problem, reconstruction, limits)
     steps = len(convergence.history)
     return reconstruction, StageReport("adjustment", convergence.seconds, iterations=steps, cost=convergence.cost)

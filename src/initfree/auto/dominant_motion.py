@@ -80,10 +80,8 @@ def _parted(problem: Problem, reconstruction: Reconstruction) -> tuple[Problem, 
         if found is None:
             return None
         part, left = found
-        moved, _ = adjust(
-            part.tracks, part.m, part.unit, reconstruction.subset(slice(None), left), limits, groups=part.camera_ids
-        )
-        xyz, _ = triangulate(tracks, problem.m, problem.unit, *moved.cameras, scale=INLIER_PIXELS)
+        moved, _ = adjust(part, reconstruction.subset(slice(None), left), limits)
+        xyz, _ = triangulate(problem, moved, scale=INLIER_PIXELS)
         xyz[left] = moved.xyz
         reconstruction = replace(moved, xyz=xyz, ids=reconstruction.ids)
         before, stays = stays, _fits(problem, reconstruction, fitting_radius(problem, reconstruction))
@@ -114,9 +112,9 @@ def _unexplained(problem: Problem, part: Problem, left: Index, reconstruction: R
     if found is not None:
         body, cameras, landmarks = found
         seen_by = reconstruction.subset(cameras, slice(None))
-        xyz, _ = triangulate(body.tracks, body.m, body.unit, *seen_by.cameras, scale=INLIER_PIXELS)
+        xyz, _ = triangulate(body, seen_by, scale=INLIER_PIXELS)
         limits = replace(repair_limits(body, 50, 1e-6), scales=(10.0, INLIER_PIXELS, NARROW))
         start = replace(seen_by, xyz=xyz, ids=body.landmark_ids)
-        moved, _ = adjust(body.tracks, body.m, body.unit, start, limits, groups=body.camera_ids)
+        moved, _ = adjust(body, start, limits)
         others[landmarks[_fits(body, moved, fitting_radius(part, reconstruction))]] = False
     return float(others.mean())

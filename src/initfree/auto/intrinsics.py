@@ -344,10 +344,10 @@ def recalibrated(
     flat, straight = np.ones(t.cameras), np.zeros((t.cameras, 2))
     held = np.bincount(problem.tracks.landmark, weights=stage.used, minlength=problem.tracks.landmarks)[left] >= 2
     xyz = view.xyz[left].copy()
-    if not held.all():
-        anew, _ = triangulate(t, part.m, part.unit, view.R, view.t, flat, straight, xyz, scale=INLIER_PIXELS)
-        xyz[~held] = anew[~held]
     reconstruction = replace(reconstruction, R=view.R, t=view.t, focal=flat, radial=straight, xyz=xyz)
+    if not held.all():
+        anew, _ = triangulate(part, reconstruction, xyz, scale=INLIER_PIXELS)
+        xyz[~held] = anew[~held]
     error = float(np.mean(np.sqrt(stage.squared_residuals[stage.used > 0.0])))
     told = note(part, word, problem if word == "refined" else None)
     return Recalibrated(part, reconstruction, left, error, told)

@@ -196,4 +196,4 @@ def _completed(problem: Problem, merged: Merged, seed: int) -> Reconstruction:
     missing = np.flatnonzero(~merged.placed)
     if not len(missing):
         return merged.reconstruction
-    return resect(problem.tracks, problem.m, problem.unit, merged.reconstruction, missing, seed=seed)[0]
+    return resect(problem, merged.reconstruction, missing, seed=seed)[0]

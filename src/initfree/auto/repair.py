@@ -38,10 +38,10 @@ def repair(
         bad = np.flatnonzero(share < min(MIN_SHARE, RELATIVE_SHARE * float(np.median(share))))
         if not 0 < len(bad) <= MAX_BAD * tracks.cameras:
             return reconstruction, done
-        state, found = resect(tracks, problem.m, problem.unit, reconstruction, bad, seed=seed)
+        state, found = resect(problem, reconstruction, bad, seed=seed)
         if not found.any():
             return reconstruction, done
-        trial, _ = adjust(tracks, problem.m, problem.unit, state, limits, groups=problem.camera_ids)
+        trial, _ = adjust(problem, state, limits)
         trial_cost = robust_cost(problem, trial)
         if not trial_cost < cost:
             return reconstruction, done

@@ -176,11 +176,11 @@ def _together(problem: Problem, reconstruction: Reconstruction, groups: Index) -
     fine = AdjustConfig(free=free, scales=(INLIER_PIXELS,), tolerance=1e-5, near=True)
     part, left = _enough(problem, LEAST)
     some = reconstruction.subset(slice(None), left)
-    tried, _ = adjust(part.tracks, part.m, part.unit, some, rough, groups=groups)
+    tried, _ = adjust(part, some, rough, groups=groups)
     if robust_cost(part, tried) >= STILL_HOPELESS * HOPELESS * robust_cost(part, some):
         return None
     begun = replace(reconstruction, R=tried.R, t=tried.t, focal=tried.focal, radial=tried.radial)
-    found, _ = adjust(problem.tracks, problem.m, problem.unit, begun, fine, groups=groups)
+    found, _ = adjust(problem, begun, fine, groups=groups)
     return None if robust_cost(problem, found) >= HOPELESS * robust_cost(problem, reconstruction) else found
 
 

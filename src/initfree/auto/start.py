@@ -179,7 +179,7 @@ def _projective(state: State, start: Start) -> State | None:
 def _readjusted(problem: Problem, reconstruction: Reconstruction, limits: AdjustConfig) -> Reconstruction:
     """At the last scale alone."""
     last = replace(limits, scales=limits.scales[-1:], near=True)
-    return adjust(problem.tracks, problem.m, problem.unit, reconstruction, last, groups=problem.camera_ids)[0]
+    return adjust(problem, reconstruction, last)[0]
 
 
 def _certified(reconstruction: Reconstruction, cost: float, earlier: Sequence[Attempt]) -> Certificate | None:
@@ -234,7 +234,6 @@ def _adjusted(problem: Problem, part: Problem, left: Index | None, state: State)
     xyz = upgraded.xyz.copy()
     xyz[left] = state.reconstruction.xyz
     reconstruction, _ = adjust(
-        problem.tracks, problem.m, problem.unit, replace(state.reconstruction, xyz=xyz),
-        replace(limits, scales=limits.scales[-1:], near=True), groups=problem.camera_ids,
-    )  # fmt: skip
+        problem, replace(state.reconstruction, xyz=xyz), replace(limits, scales=limits.scales[-1:], near=True)
+    )
     return reconstruction, state

@@ -145,7 +145,7 @@ def _load_bal(spec: DataSpec, place: Place) -> Data:
     start = replace(true_reconstruction(problem, estimate), focal=f / unit, radial=np.column_stack([k1, k2]))
     free = FreeIntrinsics.unless(calibrated=False)
     limits = AdjustConfig(free=free, scales=(4.0,), max_iterations=200)
-    best, _ = adjust(problem.tracks, problem.m, problem.unit, start, limits, groups=problem.camera_ids)
+    best, _ = adjust(problem, start, limits)
     middle = np.median(best.xyz, axis=0)
     distance = np.linalg.norm(best.xyz - middle, axis=1)
     near = distance <= FAR * np.median(distance)

@@ -87,7 +87,7 @@ def adjust_from_truth(problem: Problem, truth: Reconstruction) -> Reconstruction
     """At 4 px from the first: wider scales would let wrong matches pull it away from the truth that it starts at."""
     free = FreeIntrinsics.unless(problem.calibrated)
     limits = AdjustConfig(free=free, scales=(4.0,))
-    return adjust(problem.tracks, problem.m, problem.unit, truth, limits, groups=problem.camera_ids)[0]
+    return adjust(problem, truth, limits)[0]
 
 
 def _mapper(job: Job, data: Data, place: Place) -> Outcome:

@@ -119,7 +119,7 @@ def _with_all(
     """Another optimum of few landmarks, adjusted on all; None where it is the same one."""
     if min(closeness(few.R, few.centres, other.R, other.centres, 20.0)) >= DIFFERENT_AUC20:
         return None
-    xyz, _ = triangulate(problem.tracks, problem.m, problem.unit, *other.cameras, scale=INLIER_PIXELS)
+    xyz, _ = triangulate(problem, other, scale=INLIER_PIXELS)
     return _adjusted(
         problem,
         replace(reconstruction, R=other.R, t=other.t, focal=other.focal, radial=other.radial, xyz=xyz),
@@ -144,12 +144,12 @@ def better_of(one: Alternative | None, other: Alternative | None) -> Alternative
 
 def moved(problem: Problem, reconstruction: Reconstruction, system: CameraSystem, step: Array) -> Reconstruction:
     """Every camera turned and moved by its row (ω, γ) of `step`, in the world of `system`, and all landmarks anew."""
-    R, _, focal, radial = system.cameras
+    R = system.cameras[0]
     centres = system.centres - np.einsum("nji,nj->ni", R, step[:, 3:6])
     R = np.ascontiguousarray(Rotation.from_rotvec(step[:, :3]).as_matrix() @ R)
     t = -np.einsum("nij,nj->ni", R, centres)
-    xyz, _ = triangulate(problem.tracks, problem.m, problem.unit, R, t, focal, radial, scale=INLIER_PIXELS)
-    return replace(reconstruction, R=R, t=t, xyz=xyz)
+    reconstruction = replace(reconstruction, R=R, t=t)
+    return replace(reconstruction, xyz=triangulate(problem, reconstruction, scale=INLIER_PIXELS)[0])
 
 
 def _optimum(problem: Problem, reconstruction: Reconstruction, start: Reconstruction) -> Reconstruction | None:
@@ -163,7 +163,7 @@ def _optimum(problem: Problem, reconstruction: Reconstruction, start: Reconstruc
 def _adjusted(problem: Problem, start: Reconstruction, scale: float, steps: int) -> Reconstruction:
     free = FreeIntrinsics.unless(problem.calibrated)
     limits = AdjustConfig(free=free, scales=(scale,), max_iterations=steps, tolerance=1e-6)
-    return adjust(problem.tracks, problem.m, problem.unit, start, limits, groups=problem.camera_ids)[0]
+    return adjust(problem, start, limits)[0]
 
 
 def _distance(one: Reconstruction, other: Reconstruction) -> float:

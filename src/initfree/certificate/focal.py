@@ -89,5 +89,5 @@ def _rise(problem: Problem, reconstruction: Reconstruction) -> float:
     )  # fmt: skip
     stretch = np.array([1.0, 1.0, LONGER_FOCAL])
     longer = replace(reconstruction, focal=LONGER_FOCAL * reconstruction.focal, t=reconstruction.t * stretch)
-    other, _ = adjust(problem.tracks, problem.m, problem.unit, longer, limits, groups=problem.camera_ids)
+    other, _ = adjust(problem, longer, limits)
     return 2.0 * (robust_cost(problem, other) - cost) / variance

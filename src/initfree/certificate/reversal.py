@@ -54,7 +54,7 @@ def _rise(problem: Problem, reconstruction: Reconstruction) -> float | None:
         free=FreeIntrinsics.unless(problem.calibrated), scales=(INLIER_PIXELS,), max_iterations=_STEPS, tolerance=1e-6
     )
     start = reversed_depths(reconstruction)
-    other, _ = adjust(problem.tracks, problem.m, problem.unit, start, limits, groups=problem.camera_ids)
+    other, _ = adjust(problem, start, limits)
     if min(closeness(reconstruction.R, reconstruction.centres, other.R, other.centres, 20.0)) >= DIFFERENT_AUC20:
         return None
     cost = robust_cost(problem, reconstruction)

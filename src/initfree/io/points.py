@@ -54,7 +54,7 @@ def points_to_write(problem: Problem, reconstruction: Reconstruction) -> Points:
     has verified matches, of those made again of all that agree with the cameras; their landmarks are numbered from 1."""
     again = tracks_of_agreeing_matches(problem, reconstruction, INLIER_PIXELS, least=3)
     if again is not None:
-        xyz, _ = triangulate(again.tracks, again.m, again.unit, *reconstruction.cameras, scale=INLIER_PIXELS)
+        xyz, _ = triangulate(again, reconstruction, scale=INLIER_PIXELS)
         problem, reconstruction = again, replace(reconstruction, xyz=xyz, ids=again.landmark_ids)
     solved = _judged(problem, reconstruction, INLIER_PIXELS, MIN_ANGLE)
     short = _short_tracks(problem, reconstruction, solved)
@@ -130,9 +130,9 @@ def _short_tracks(problem: Problem, reconstruction: Reconstruction, solved: Poin
     rows = rows[np.lexsort((camera[o.image[rows]], landmark))]
     tracks = Tracks(camera[o.image[rows]], _ptr(count), len(problem.images))
     m, unit = np.ascontiguousarray(o.normalised[rows]), np.ascontiguousarray(o.image_unit[o.image[rows]])
-    xyz, _ = triangulate(tracks, m, unit, *reconstruction.cameras)
-    xyz[~_within_reach(tracks, reconstruction, xyz, solved)] = np.nan
     short = replace(problem, tracks=tracks, m=m, unit=unit, landmark_ids=ids, keypoint=o.keypoint[rows])
+    xyz, _ = triangulate(short, reconstruction)
+    xyz[~_within_reach(tracks, reconstruction, xyz, solved)] = np.nan
     return _judged(short, replace(reconstruction, xyz=xyz), SHORT_PIXELS, SHORT_ANGLE)
 
 

@@ -210,10 +210,7 @@ def adjust_euclidean(state: State) -> State:
 
     free = FreeIntrinsics.unless(problem.calibrated)
     limits = AdjustConfig(free=free, max_iterations=config.max_iterations, tolerance=config.adjust_tolerance)
-    reconstruction, convergence = adjust(
-        problem.tracks, problem.m, problem.unit, state.reconstruction, limits,
-        groups=problem.camera_ids, on_step=on_step,
-    )  # fmt: skip
+    reconstruction, convergence = adjust(problem, state.reconstruction, limits, on_step=on_step)
     mean = float(np.mean(residuals(problem, reconstruction).error))
     report = _report("adjustment", convergence, mean, "pixels")
     report = replace(report, seconds=time.perf_counter() - began)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array, Index, Tracks
 from initfree.engine import threads
@@ -183,9 +184,7 @@ DEFAULT = AdjustConfig()
 
 
 def adjust(
-    tracks: Tracks,
-    m: Array,
-    unit: Array,
+    problem: Problem,
     reconstruction: Reconstruction,
     config: AdjustConfig = DEFAULT,
     *,
@@ -195,9 +194,12 @@ def adjust(
 ) -> tuple[Reconstruction, Convergence]:
     """Re-triangulate and adjust at each scale in turn; the metric reconstruction and the history.
 
+    `groups` (cameras,) numbers the cameras that share intrinsics, by default those of one camera of the input; `weight`
+    (observations,) multiplies |r|².
     Never least squares first: a single point near infinity would outweigh all others.
     """
     state = reconstruction.contiguous()
+    groups = problem.camera_ids if groups is None else groups
     limits = LMConfig(config.max_iterations, config.tolerance, floor=config.floor)
     rounds: list[tuple[Loss, bool]] = [(Cauchy(scale), True) for scale in config.scales]
     if config.least_squares or not config.cheirality:
@@ -208,9 +210,9 @@ def adjust(
     last = len(rounds) - 1
     for k, (loss, cheirality) in enumerate(rounds):
         scale = loss.scale if isinstance(loss, Cauchy) else _WIDE
-        xyz, _ = triangulate(tracks, m, unit, *state.cameras, state.xyz, weight=weight, scale=scale, cheirality=cheirality)
+        xyz, _ = triangulate(problem, state, state.xyz, weight=weight, scale=scale, cheirality=cheirality)
         stage = EuclideanAdjustment(
-            tracks, m, unit, replace(state, xyz=xyz),
+            problem.tracks, problem.m, problem.unit, replace(state, xyz=xyz),
             free=config.free, groups=groups, weight=weight, cheirality=cheirality,
         )  # fmt: skip
         ended = limits if k == last else coarse(limits)

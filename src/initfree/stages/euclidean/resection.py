@@ -7,8 +7,9 @@ import numpy as np
 import pycolmap
 from numpy.typing import NDArray
 
+from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
-from initfree.data.tracks import Array, Index, Tracks
+from initfree.data.tracks import Index
 from initfree.stages.euclidean.triangulation import Status, triangulate
 
 MIN_INLIERS = 8
@@ -18,9 +19,7 @@ _MAX_ERROR = 4.0
 
 
 def resect(
-    tracks: Tracks,
-    m: Array,
-    unit: Array,
+    problem: Problem,
     state: Reconstruction,
     cameras: Index | Sequence[int],
     *,
@@ -32,8 +31,9 @@ def resect(
     Landmarks are first triangulated from the other cameras alone. Returns the state with new poses and landmarks, and
     for each of `cameras` whether it got a pose: at least `min_inliers` landmarks agree with it.
     """
+    tracks, m, unit = problem.tracks, problem.m, problem.unit
     trusted = np.where(np.isin(tracks.cam, cameras), 0.0, 1.0)
-    xyz, status = triangulate(tracks, m, unit, *state.cameras, state.xyz, weight=trusted, scale=_MAX_ERROR)
+    xyz, status = triangulate(problem, state, state.xyz, weight=trusted, scale=_MAX_ERROR)
     R, t = state.R.copy(), state.t.copy()
     found = np.zeros(len(cameras), dtype=bool)
     usable = (status == Status.FOUND)[tracks.landmark]

@@ -4,7 +4,9 @@ from enum import IntEnum
 
 import numpy as np
 
-from initfree.data.tracks import Array, Index, Tracks
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array, Index
 from initfree.engine import threads
 from initfree.engine.kernels import damp, kernel, unwhitened, whitened, whitening
 from initfree.engine.simd import room
@@ -46,20 +48,16 @@ class Status(IntEnum):
 
 
 def triangulate(
-    tracks: Tracks,
-    m: Array,
-    unit: Array,
-    R: Array,
-    t: Array,
-    focal: Array,
-    radial: Array,
+    problem: Problem,
+    reconstruction: Reconstruction,
     xyz: Array | None = None,
     *,
     weight: Array | None = None,
     scale: float = 4.0,
     cheirality: bool = True,
 ) -> tuple[Array, Index]:
-    """Landmarks (landmarks, 3) that minimise sum ρ(w |r|²), ρ the Cauchy loss of `scale` pixels, and the `Status` of each.
+    """Landmarks (landmarks, 3) under a reconstruction's cameras that minimise sum ρ(w |r|²), ρ the Cauchy loss of `scale`
+    pixels, and the `Status` of each.
 
     Starts: the current position `xyz`; the point closest to all rays; the points closest to two rays (each ray with the
     one at the widest angle to it; all pairs in short tracks), which one wrong match cannot all spoil; two far points on
@@ -69,14 +67,15 @@ def triangulate(
     An observation behind its camera has the worst error there is, so positive depths win where they can; without
     `cheirality` it projects like any other.
     """
+    tracks, m, cameras = problem.tracks, problem.m, reconstruction.cameras
+    R, _, focal, radial = cameras
     weight = np.ones(tracks.observations) if weight is None else np.asarray(weight, dtype=np.float64)
     current = np.full((tracks.landmarks, 3), np.nan) if xyz is None else xyz
     rays = np.empty((tracks.observations, 3))
     threads.run(_rays, tracks.observations, tracks.cam, m, R, focal, radial, rays)
-    centres = -(R.transpose(0, 2, 1) @ t[:, :, None])[:, :, 0]
     result = np.array(current, dtype=np.float64, order="C")
     status = np.empty(tracks.landmarks, dtype=np.int64)
-    cameras, image = (R, t, focal, radial), (m, unit, cheirality)
+    image, centres = (m, problem.unit, cheirality), reconstruction.centres
     arguments = (tracks.ptr, tracks.cam, cameras, image, weight, scale, rays, centres, result, status)
     threads.run(_triangulate, tracks.ptr, *arguments)
     return result, status

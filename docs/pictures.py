@@ -93,7 +93,7 @@ def upgrade(folder: Path) -> None:
     result = initfree.solve(problem, initfree.SolveConfig(adjust=False), "single")
     result.write(folder / "upgrade")
     scene = read_scene(folder / "upgrade")
-    before = result.before
+    before = result.intermediate.before
     xyz, centres = before.xyz, before.centres
     shown = Model("before", before.names, before.R, centres, before.ids, xyz)
     near = np.linalg.norm(xyz - np.median(xyz, axis=0), axis=1)

@@ -9,8 +9,8 @@ import initfree
 from initfree.api import as_model
 from initfree.benchmark.data import true_reconstruction
 from initfree.benchmark.methods import adjust_from_truth
+from initfree.certificate import Evidence
 from initfree.certificate.alternative import alternative, as_alternative, better_of, compared_costs, doubtful, moved
-from initfree.certificate.closer import agreed_system
 from initfree.certificate.modes import determination, weakest_modes
 from initfree.certificate.verdict import certify, judge
 from initfree.data.problem import Problem
@@ -46,21 +46,21 @@ def test_cameras_on_a_twisted_cubic_have_a_second_reconstruction_even_at_the_tru
 
 def test_a_reconstruction_that_nothing_else_fits_has_no_other():
     problem, truth = at_the_truth("thin1", 2)
-    other = alternative(problem, truth, agreed_system(problem, truth))
+    other = alternative(problem, truth, Evidence(problem, truth).system)
     assert other is None or other.ratio > 1.5
 
 
 def test_it_is_looked_for_only_where_there_is_reason(cubic: tuple[Problem, Reconstruction]):
-    assert doubtful(determination(agreed_system(*cubic)), 90.0)
+    assert doubtful(determination(Evidence(*cubic).system), 90.0)
     problem, truth = at_the_truth("set2", 2)
-    certain = determination(agreed_system(problem, truth))
+    certain = determination(Evidence(problem, truth).system)
     assert not doubtful(certain, 30.0)
     assert doubtful(certain, 1.0)
 
 
 def test_moved_cameras_move_by_the_step_and_nothing_else(cubic: tuple[Problem, Reconstruction]):
     problem, truth = cubic
-    system = agreed_system(problem, truth)
+    system = Evidence(problem, truth).system
     _, directions = weakest_modes(system, 2)
     assert abs(float(np.sum(directions[0] * directions[1]))) < 1e-6
     still = moved(problem, truth, system, np.zeros_like(directions[0]))
@@ -81,7 +81,7 @@ def test_the_verdict_follows_the_ratio_of_costs(cubic: tuple[Problem, Reconstruc
     other = certify(*cubic).evidence.alternative
     assert other is not None
     for ratio, accepted in ((0.9, False), (1.19, False), (1.21, True), (5.0, True)):
-        evidence = replace(certificate.evidence, alternative=replace(other, ratio=ratio))
+        evidence = certificate.evidence.assuming(alternative=replace(other, ratio=ratio))
         assert judge(evidence).accepted is accepted
     assert better_of(None, None) is None
     assert better_of(other, replace(other, ratio=0.5)) == replace(other, ratio=0.5)

@@ -9,7 +9,8 @@ from solving import single
 from synthetic import Scene, ring
 
 import initfree
-from initfree.certificate import verdict
+from initfree.certificate import History
+from initfree.certificate import evidence as figures
 from initfree.certificate.focal import FocalLengths, clear
 from initfree.certificate.thresholds import SIGNIFICANT
 from initfree.certificate.verdict import certify, judge
@@ -88,9 +89,9 @@ def test_a_small_baseline_is_one_where_the_noise_is_smaller():
     result = initfree.solve(initfree.load(generate("set2", shuffle=True, noise=0.1).to_colmap(noisy=True)))
     evidence = result.certificate.evidence
     assert result.accepted
-    moved = replace(evidence, baselines=replace(evidence.baselines, turning=1.0, three_places=1.0))
+    moved = evidence.assuming(baselines=replace(evidence.baselines, turning=1.0, three_places=1.0))
     assert judge(moved).accepted
-    assert not judge(replace(moved, noise=0.6)).accepted
+    assert not judge(moved.assuming(noise=0.6)).accepted
 
 
 def test_camera_models_that_fit_as_well_must_agree_on_the_focal_length():
@@ -98,12 +99,12 @@ def test_camera_models_that_fit_as_well_must_agree_on_the_focal_length():
     tried = [("SIMPLE_PINHOLE", 900.0, 500.0), ("RADIAL", 594.0, 277.0), ("OPENCV", 540.0, 248.0)]
     lengths = FocalLengths.of(tried)
     assert lengths == FocalLengths(540.0, 594.0, ("OPENCV", "RADIAL"))
-    certificate = judge(replace(result.certificate.evidence, focal_lengths=lengths))
+    certificate = judge(result.certificate.evidence.adding(focal_lengths=lengths))
     assert not certificate.accepted
     assert "540 px with a OPENCV camera and 594 px with a RADIAL one" in certificate.reason
     assert FocalLengths.of(tried[:1]) is None
     close = FocalLengths.of([("RADIAL", 594.0, 277.0), ("OPENCV", 590.0, 248.0)])
-    assert judge(replace(result.certificate.evidence, focal_lengths=close)).accepted
+    assert judge(result.certificate.evidence.adding(focal_lengths=close)).accepted
 
 
 def test_a_rise_that_is_known_is_not_asked_for_again(monkeypatch: pytest.MonkeyPatch):
@@ -115,8 +116,8 @@ def test_a_rise_that_is_known_is_not_asked_for_again(monkeypatch: pytest.MonkeyP
     def never(*_: object) -> float:
         raise AssertionError("it is known")
 
-    monkeypatch.setattr(verdict, "focal_rise", never)
-    again = certify(result.problem, result.reconstruction, rise=asked).evidence.focal_rise
+    monkeypatch.setattr(figures, "focal_rise", never)
+    again = certify(result.problem, result.reconstruction, History(focal_rise=asked)).evidence.focal_rise
     assert asked is not None
     assert again == asked
     assert clear(asked)

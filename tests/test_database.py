@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
+from solving import solution_of
 from synthetic import ring
 
 import initfree
@@ -183,7 +184,7 @@ def test_a_guessed_focal_length_is_to_be_refined(tmp_path, scene):
     path = write(tmp_path / "guess.db", scene, prior=False)
     assert load_observations(path).intrinsics == "refine"
     assert load_observations(path, "known").intrinsics == "known"
-    assert not load_observations(path, "unknown").calibrated
+    assert load_observations(path, "unknown").intrinsics == "unknown"
 
 
 def test_an_image_list_restricts_before_tracks_are_made(db, tmp_path, scene):
@@ -420,7 +421,7 @@ def test_without_verified_matches_or_intrinsics_there_is_nothing_to_make_again(n
         tracks_of_agreeing_matches(replace(problem, observations=replace(problem.observations, pairs=None)), truth, 4.0)
         is None
     )
-    unknown = replace(problem, observations=replace(problem.observations, intrinsics="unknown"))
+    unknown = replace(problem, intrinsics="free")
     assert tracks_of_agreeing_matches(unknown, truth, 4.0) is None
 
 
@@ -443,7 +444,8 @@ def test_a_solve_ends_with_all_matches(noisy):
     result = initfree.solve(noisy[0])
     assert result.accepted
     assert result.stages[-1].name == "all matches"
-    again = on_all_matches(result, noisy[0])
+    again = on_all_matches(Search(noisy[0], result.config), solution_of(result))
+    assert again is not None
     assert again.accepted
     # It is an optimum: from there nothing moves.
     assert np.abs(again.reconstruction.R - result.reconstruction.R).max() < 1e-4

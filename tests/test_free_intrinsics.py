@@ -6,12 +6,14 @@ import numpy as np
 import pycolmap
 import pytest
 from models import to_reconstruction
+from solving import solution_of
 from synthetic import Scene
 from test_unknown_intrinsics import street
 
 import initfree
 from initfree.auto.calibration import recalibrate
 from initfree.auto.intrinsics import Recalibrated, free_where_it_pays, refine_intrinsics
+from initfree.auto.search import Search
 from initfree.data.problem import Problem
 from initfree.data.recalibration import found_camera, keypoints_of, with_cameras
 from initfree.data.reconstruction import Reconstruction
@@ -178,4 +180,4 @@ def test_a_right_result_stays_as_it_is(scene):
     result = initfree.solve(initfree.load(to_reconstruction(scene, "RADIAL")))
     assert result.accepted
     assert not any("intrinsics" in note for note in result.notes)
-    assert recalibrate(result) is result
+    assert recalibrate(Search(result.problem, result.config), solution_of(result)) is None

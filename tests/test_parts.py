@@ -238,6 +238,6 @@ def test_parts_need_known_intrinsics_and_three_cameras(courthouse: tuple[initfre
     problem, _ = courthouse
     with pytest.raises(InputError, match="parts of 2 cameras; expected at least 3"):
         solve_in_parts(problem, cameras=2)
-    unknown = replace(problem, observations=replace(problem.observations, intrinsics="unknown"))
+    unknown = replace(problem, intrinsics="free")
     with pytest.raises(InputError, match="known intrinsics"):
         solve_in_parts(unknown)

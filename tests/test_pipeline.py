@@ -36,7 +36,7 @@ def test_noise_free_ring_is_exact(formulation, init):
     result = single(problem, initfree.SolveConfig(formulation=formulation, init=init))
     refinement = result.stage("refinement")
     assert np.sqrt(2.0 * refinement.cost / problem.tracks.observations) < 1e-6
-    for reconstruction in (result.upgraded.reconstruction, result.reconstruction):
+    for reconstruction in (result.intermediate.upgraded.reconstruction, result.reconstruction):
         metrics = initfree.evaluate(reconstruction, model)
         assert [f"{getattr(metrics, name):.2f}" for name in AUCS] == ["100.00"] * 6
     assert metrics.landmark_rmse < 1e-6
@@ -73,7 +73,7 @@ def test_robust_losses_reach_the_same_reconstruction(model, problem, loss):
 def test_without_refinement(problem):
     result = single(problem, initfree.SolveConfig(refine=False, adjust=False))
     assert [stage.name for stage in result.stages] == ["varpro", "upgrade"]
-    assert np.array_equal(result.reconstruction.R, result.upgraded.reconstruction.R)
+    assert np.array_equal(result.reconstruction.R, result.intermediate.upgraded.reconstruction.R)
 
 
 def test_unknown_intrinsics():
@@ -123,6 +123,6 @@ def test_outliers_are_kept_out_by_the_robust_refinement():
     model = to_reconstruction(scene)
     problem = initfree.load(model)
     plain, robust = (single(problem, initfree.SolveConfig(refine_loss=loss)) for loss in ("none", "cauchy"))
-    scores = [initfree.evaluate(r.upgraded.reconstruction, model).rotation_auc5 for r in (plain, robust)]
+    scores = [initfree.evaluate(r.intermediate.upgraded.reconstruction, model).rotation_auc5 for r in (plain, robust)]
     assert scores[1] > max(scores[0], 95.0)
     assert initfree.evaluate(robust, model).rotation_auc5 > 98.0

@@ -1,7 +1,5 @@
 """A thing seen from afar, turned inside out."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -40,7 +38,7 @@ def test_the_wrong_one_of_the_two_is_not_accepted(afar: initfree.Result):
     rise = reversal_rise(problem, wrong)
     assert rise is not None
     assert rise < -100.0
-    certificate = judge(replace(afar.certificate.evidence, reversal_rise=rise))
+    certificate = judge(afar.certificate.evidence.assuming(reversal_rise=rise))
     assert not certificate.accepted
     assert "turned inside out" in certificate.reason
     assert not certify(problem, wrong).accepted

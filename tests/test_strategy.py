@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from models import to_reconstruction
 from scipy.spatial.transform import Rotation
-from solving import single
+from solving import single, solution_of
 from synthetic import Scene, ring, tracks_of, with_a_worse_image
 
 import initfree
@@ -17,11 +17,12 @@ from initfree.auto.consistent_part import consistent_part
 from initfree.auto.ranking import settled
 from initfree.auto.repair import camera_shares, repair, repair_limits
 from initfree.auto.search import Search, most_starts
-from initfree.auto.start import Attempt, Start, run_start
-from initfree.auto.strategy import confirmed, found_by_another
+from initfree.auto.solution import Solution, Start
+from initfree.auto.start import run_start
 from initfree.auto.trimming import trim
+from initfree.auto.witness import confirmed, found_by_another
 from initfree.certificate.baseline import baselines
-from initfree.certificate.verdict import certify, judge
+from initfree.certificate.verdict import certify
 from initfree.data.problem import restricted, without_cameras
 from initfree.data.reconstruction import Reconstruction
 from initfree.engine import threads
@@ -98,7 +99,7 @@ def test_wrong_matches_are_left_out(scene, share):
     assert metrics.landmark_rmse < 0.01
     assert result.problem.tracks.observations < problem.tracks.observations
     assert consensus(result.problem, result.reconstruction).mean() > 0.99
-    assert len(result.reconstruction.xyz) == len(result.X) == result.problem.tracks.landmarks
+    assert len(result.reconstruction.xyz) == len(result.intermediate.X) == result.problem.tracks.landmarks
     # The written model has them, and tracks of two that came back.
     assert result.to_colmap().num_points3D() >= result.problem.tracks.landmarks
 
@@ -108,7 +109,9 @@ def test_a_landmark_left_in_a_minimum_of_its_own_is_placed_again():
     right = result.reconstruction
     xyz = right.xyz.copy()
     xyz[7] = right.centres.mean(axis=0) - 1e4 * right.R[0, 2]  # behind the first camera, as far as can be
-    ended = without_outliers(replace(result, reconstruction=replace(right, xyz=xyz)))
+    search = Search(result.problem, result.config)
+    ended = without_outliers(search, solution_of(result, replace(right, xyz=xyz)))
+    assert ended is not None
     assert ended.accepted
     assert ended.problem.tracks.landmarks == result.problem.tracks.landmarks
     assert np.allclose(residuals(ended.problem, ended.reconstruction).error, 0.0, atol=1e-6)
@@ -218,7 +221,8 @@ def test_one_garbage_image_of_many_is_left_out_and_named():
     assert result.certificate.accepted
     assert "image007.jpg" in result.certificate.reason
     assert result.problem.dropped.images == ("image007.jpg",)
-    assert len(result.P) == len(result.reconstruction.R) == len(result.upgraded.reconstruction.R) == 29
+    between = result.intermediate
+    assert len(between.P) == len(result.reconstruction.R) == len(between.upgraded.reconstruction.R) == 29
     assert result.to_colmap().num_reg_images() == 29
     # A missing camera counts as wrong in every pair with it.
     possible = 100.0 * 28.0 / 30.0
@@ -253,12 +257,6 @@ def test_where_nothing_agrees_every_start_is_tried_and_no_more_than_was_told():
     assert most_starts(problem) - 4 <= len(result.starts) <= most_starts(problem), "four need pairs that agree"
 
 
-def test_an_accepted_reconstruction_is_its_own_consistent_part(scene):
-    result = single(initfree.load(to_reconstruction(scene)))
-    assert result.certificate.accepted
-    assert consistent_part(result) is result
-
-
 def test_lost_images_are_taken_back_from_the_landmarks_of_the_consistent_part(scene):
     truth = to_reconstruction(scene)
     right = single(initfree.load(truth))
@@ -266,10 +264,12 @@ def test_lost_images_are_taken_back_from_the_landmarks_of_the_consistent_part(sc
     R, t = right.reconstruction.R.copy(), right.reconstruction.t.copy()
     R[lost] = Rotation.random(len(lost), random_state=np.random.default_rng(0)).as_matrix()
     planted = replace(right.reconstruction, R=R, t=t)
-    result = replace(right, reconstruction=planted, certificate=certify(right.problem, planted))
-    assert not result.certificate.accepted
-    found = consistent_part(result)
-    assert found.certificate.accepted
+    search = Search(right.problem, right.config)
+    assert not solution_of(right, planted).accepted
+    part = consistent_part(search, solution_of(right, planted))
+    assert part is not None
+    assert part.accepted
+    found = part.result(right.config, ())
     assert found.problem.tracks.cameras == 16
     assert "found from the landmarks of the others" in found.certificate.reason
     assert initfree.evaluate(found, truth).rotation_auc5 > initfree.evaluate(right, truth).rotation_auc5 - 0.1
@@ -381,12 +381,14 @@ def test_work_beside_runs_in_a_thread_of_its_own_or_when_it_is_asked_for(number_
 
 
 def planted(attempt, k: int, cost: float, verdict: str):
-    certificate = replace(attempt.certificate, accepted=verdict == "accepted", doubtful=verdict == "doubtful")
+    figures = {"accepted": {}, "doubtful": {"systematic": 1.0}, "rejected": {"inlier_share": 0.1}}[verdict]
     # Another optimum has other cameras.
     turn = Rotation.from_rotvec(np.random.default_rng(0).normal(scale=0.1 * (cost - 90.0), size=(16, 3))).as_matrix()
     cameras = replace(attempt.reconstruction, R=turn @ attempt.reconstruction.R)
-    start = replace(attempt.start, name=str(k))
-    return replace(attempt, start=start, cost=cost, certificate=certificate, reconstruction=cameras)
+    evidence = attempt.evidence.assuming(reconstruction=cameras, **figures)
+    found = replace(attempt, start=replace(attempt.start, name=str(k)), evidence=evidence)
+    found.__dict__["cost"] = cost
+    return found
 
 
 @pytest.mark.parametrize(
@@ -404,7 +406,7 @@ def test_only_the_best_optimum_is_accepted_and_doubts_need_their_own_confirmatio
     """Planted verdicts and costs: only another attempt at the same, best optimum settles a doubt."""
     problem = initfree.load(to_reconstruction(scene))
     real = run_start(problem, Start("planted", initfree.SolveConfig()), lambda: baselines(problem))
-    assert isinstance(real, Attempt)
+    assert isinstance(real, Solution)
     best = settled(problem, [planted(real, k, *attempt) for k, attempt in enumerate(attempts)])
     assert best.certificate.accepted == accepted
     assert best.start.name == winner
@@ -430,14 +432,14 @@ def test_interrupting_one_start_abandons_those_beside_it(number_of_threads):
 
 def test_a_reconstruction_is_confirmed_by_a_start_of_another_kind_that_finds_its_cameras(scene):
     result = initfree.solve(initfree.load(to_reconstruction(scene)))
-    found, tried = found_by_another(Search(result.problem, result.config), result, result.starts[0].cost)
-    assert found
-    assert result.winner not in {start.name for start in tried}
+    search, cost = Search(result.problem, result.config), result.starts[0].cost
+    assert found_by_another(search, solution_of(result), cost)
+    assert result.winner not in {start.name for start in search.started}
     half = np.arange(result.problem.tracks.cameras) % 2 == 0
     turned = Rotation.from_euler("y", 20.0, degrees=True).as_matrix() @ result.reconstruction.R
     bent = replace(result.reconstruction, R=np.where(half[:, None, None], turned, result.reconstruction.R))
     search = Search(result.problem, result.config)
-    assert not found_by_another(search, replace(result, reconstruction=bent), result.starts[0].cost)[0]
+    assert not found_by_another(search, solution_of(result, bent), cost)
 
 
 @pytest.mark.parametrize("longer", [1.06, 1.1])
@@ -460,15 +462,17 @@ def test_a_doubt_that_comes_with_the_camera_that_was_found_is_settled_by_a_start
     result = initfree.solve(problem)
     assert result.accepted
     assert result.problem.calibrated
-    evidence = replace(result.certificate.evidence, systematic=1.0, confirmed=False)
-    doubtful = replace(result, certificate=judge(evidence))
-    assert doubtful.certificate.doubtful
+    sure = solution_of(result, confirmed=False)
+    doubtful = replace(sure, evidence=sure.evidence.assuming(systematic=1.0))
+    assert doubtful.doubtful
     assert not doubtful.accepted
-    again = confirmed(Search(problem, result.config), doubtful, free=True)
+    search = Search(problem, result.config)
+    again = confirmed(search, doubtful, free=True)
     assert again.accepted
-    assert len(again.starts) == len(result.starts) + 1
+    assert len(search.started) == 1
     assert not confirmed(Search(problem, result.config), doubtful, free=False).accepted
     half = np.arange(problem.tracks.cameras) % 2 == 0
     turned = Rotation.from_euler("y", 20.0, degrees=True).as_matrix() @ result.reconstruction.R
     bent = replace(result.reconstruction, R=np.where(half[:, None, None], turned, result.reconstruction.R))
-    assert not confirmed(Search(problem, result.config), replace(doubtful, reconstruction=bent), free=True).accepted
+    elsewhere = replace(doubtful, evidence=doubtful.evidence.assuming(reconstruction=bent))
+    assert not confirmed(Search(problem, result.config), elsewhere, free=True).accepted

@@ -21,7 +21,7 @@ def fast() -> Room:
 @pytest.mark.parametrize("frames", [-0.5, 1.0, -3.4])
 def test_the_offset_of_a_camera_is_found_whether_it_was_left_out_or_not(fast, frames):
     result = initfree.solve(fast.out_of_step(2, frames).problem("known"))
-    found = result.synchronisation
+    found = result.synchronisation()
     assert {name for name, offset in found.items() if offset.told} == {"cam02"}
     assert found["cam02"].frames == pytest.approx(frames, abs=0.04)
     assert found["cam02"].deviation < 0.02
@@ -30,7 +30,7 @@ def test_the_offset_of_a_camera_is_found_whether_it_was_left_out_or_not(fast, fr
 
 def test_an_offset_that_refined_intrinsics_take_in_is_told_though_too_small(fast):
     result = initfree.solve(fast.out_of_step(2, 0.2).problem("known"))
-    found = result.synchronisation
+    found = result.synchronisation()
     assert {name for name, offset in found.items() if offset.told} == {"cam02"}
     assert 0.0 < found["cam02"].frames < 0.25
 
@@ -38,17 +38,17 @@ def test_an_offset_that_refined_intrinsics_take_in_is_told_though_too_small(fast
 def test_an_offset_too_small_to_move_a_camera_out_is_found_too(fast):
     result = initfree.solve(fast.out_of_step(2, 0.12).problem("known"))
     assert result.accepted
-    found = result.synchronisation
+    found = result.synchronisation()
     assert {name for name, offset in found.items() if offset.told} == {"cam02"}
     assert found["cam02"].frames == pytest.approx(0.12, abs=0.03)
 
 
 def test_in_step_nobody_is_named_and_points_without_frames_tell_nothing(fast):
     result = initfree.solve(fast.problem("known"))
-    assert not any(offset.told for offset in result.synchronisation.values())
-    assert len(result.synchronisation) == 8
+    assert not any(offset.told for offset in result.synchronisation().values())
+    assert len(result.synchronisation()) == 8
     problem = initfree.Problem.from_tracks(fast.cam, fast.frame, fast.xy, cameras=list(fast.given))
-    assert initfree.solve(problem).synchronisation == {}
+    assert initfree.solve(problem).synchronisation() == {}
 
 
 def test_the_command_names_the_camera(fast, tmp_path, capsys):
@@ -64,4 +64,4 @@ def test_a_camera_that_was_turned_is_named_with_its_frame(fast):
     result = initfree.solve(fast.touched(4, 250, 2.0).problem("known"))
     moved = {one.name: one.moved for one in result.cameras if one.moved is not None}
     assert moved == {"cam04": "250"}
-    assert not any(offset.told for offset in result.synchronisation.values())
+    assert not any(offset.told for offset in result.synchronisation().values())

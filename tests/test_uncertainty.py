@@ -9,8 +9,7 @@ from scipy.stats import chi2
 from synthetic import Scene, ring
 
 import initfree
-from initfree.certificate import modes, uncertainty
-from initfree.certificate.closer import agreed_system
+from initfree.certificate import Evidence, modes, uncertainty
 from initfree.certificate.modes import determination
 from initfree.certificate.uncertainty import CameraSystem, camera_system
 from initfree.data.reconstruction import Reconstruction
@@ -256,7 +255,7 @@ def test_relative_rotations_have_the_covariance_that_colmap_states():
     theirs = pycolmap.estimate_ba_covariance(options, model, adjuster)
     assert theirs is not None
     ids = {image.name: image_id for image_id, image in model.images.items()}
-    system = agreed_system(result.problem, result.reconstruction)
+    system = Evidence(result.problem, result.reconstruction).system
     R, column = result.reconstruction.R, system.parameters.column
     for i, j in ((5, 9), (3, 20), (10, 11)):
         a, b = model.images[ids[names[i]]], model.images[ids[names[j]]]

@@ -7,10 +7,9 @@ import pytest
 from models import to_reconstruction
 from scipy.spatial.transform import Rotation
 from solving import single
-from synthetic import Scene, ring, tracks_of, with_a_worse_image
+from synthetic import Scene, ring, tracks_of
 
 import initfree
-from initfree.auto import strategy
 from initfree.auto.doubt import euclidean_to_projective, without_intrinsics
 from initfree.two_view.focal import guess_focals, unequal, with_focals
 from initfree.two_view.geometry import two_view_geometries
@@ -131,7 +130,7 @@ def test_right_intrinsics_are_not_doubted(scene):
     assert result.certificate.evidence.median_pixels > 0.5
     assert not any("intrinsics" in note for note in result.notes)
     assert result.problem.calibrated
-    assert 0.9 < euclidean_to_projective(result) < 1.2
+    assert 0.9 < euclidean_to_projective(result.problem, result.reconstruction) < 1.2
 
 
 def test_without_intrinsics_is_what_loading_without_them_gives(scene):
@@ -165,27 +164,3 @@ def test_a_single_pipeline_asks_whether_the_focal_length_is_told():
 def test_the_part_without_failing_images_is_asked_too():
     result = initfree.solve(initfree.load(to_reconstruction(sideways(26, garbage=True)), intrinsics="unknown"))
     assert not result.certificate.accepted
-
-
-def test_the_end_of_a_doubtful_reconstruction_is_prepared_beside_the_start_that_confirms_it(number_of_threads, monkeypatch):
-    """Once, with the same numbers as after it; one that was prepared for another reconstruction does not count."""
-    problem = initfree.load(to_reconstruction(with_a_worse_image(street(), 0.5)), intrinsics="unknown")
-    ends: list[int] = []
-    end = strategy._end
-    monkeypatch.setattr(strategy, "_end", lambda result, given: (ends.append(len(result.starts)), end(result, given))[1])
-    results = []
-    for count in (1, 2):
-        number_of_threads(count)
-        results.append(initfree.solve(problem))
-    assert ends == [2, 0]
-    monkeypatch.setattr(strategy._Ahead, "came_true", lambda *_: False)
-    results.append(initfree.solve(problem))
-    assert ends == [2, 0, 0, 2]
-    first, *others = results
-    assert len(first.starts) == 2
-    for other in others:
-        assert [start.name for start in other.starts] == [start.name for start in first.starts]
-        for name in ("R", "t", "xyz"):
-            assert np.array_equal(getattr(other.reconstruction, name), getattr(first.reconstruction, name))
-        assert other.certificate.reason == first.certificate.reason
-        assert other.certificate.margin == first.certificate.margin

@@ -28,7 +28,7 @@ from initfree.errors import InputError
 from initfree.evaluation import Metrics, evaluate_models
 from initfree.io import colmap
 from initfree.io.load import load_model, load_observations
-from initfree.result import Result
+from initfree.result import Intermediate, Result
 from initfree.stages.pipeline import OnProgress, State, run_stages
 from initfree.two_view.rotations import check_rotations
 
@@ -57,7 +57,7 @@ def solve(
     check_rotations(problem, config, model)
     with one_blas_thread():
         way = solve_auto if strategy == "auto" else solve_single
-        return replace(way(problem, config, truth=model, on_progress=on_progress), given=problem.observations.intrinsics)
+        return way(problem, config, truth=model, on_progress=on_progress)
 
 
 def solve_each(
@@ -94,11 +94,14 @@ def solve_single(
     assert state.before is not None
     assert state.upgraded is not None
     assert state.reconstruction is not None
-    certificate = certify(problem, state.reconstruction)
-    return Result(
-        problem, config, state.P, state.X, state.before, state.upgraded, state.reconstruction, certificate, state.reports,
-        trace=state.trace,
-    )  # fmt: skip
+    return Result.labelled(
+        problem=problem,
+        config=config,
+        reconstruction=state.reconstruction,
+        certificate=certify(problem, state.reconstruction),
+        intermediate=Intermediate(state.P, state.X, state.before, state.upgraded, state.trace),
+        stages=state.reports,
+    )
 
 
 def evaluate(estimate: Model, truth: Model) -> Metrics:

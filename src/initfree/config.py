@@ -60,6 +60,8 @@ class SolveConfig:
     """Most terms of the power series, or steps of conjugate gradients, for one step of a stage."""
     inner_tolerance: float = 1e-2
     """The series ends with a term of less than this share of the sum, conjugate gradients at this share of the residual."""
+    skip: tuple[str, ...] = ()
+    """Finishing steps and rounds of starts of the strategy auto that are left out, by name (docs/solver.md lists them)."""
 
     def __post_init__(self) -> None:
         for name, expected in _choices(self).items():

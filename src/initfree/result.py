@@ -1,20 +1,24 @@
 """What a solve returns."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
 
 from initfree.arrays.camera_reports import CameraReport, camera_reports
 from initfree.arrays.synchronisation import Offset, offsets
 from initfree.certificate import Certificate
-from initfree.certificate.closer import agreed_system
 from initfree.certificate.uncertainty import Uncertainty
 from initfree.config import SolveConfig
-from initfree.data.observations import Intrinsics
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array, Index
 from initfree.engine.levenberg_marquardt import Iteration
+from initfree.engine.parallel import one_blas_thread
+from initfree.errors import InputError
 from initfree.stages.trace import Moment, Trace
 from initfree.stages.upgrade.metric import Upgraded
 
@@ -60,13 +64,10 @@ class StartReport:
     stages: tuple[StageReport, ...]
 
 
-@dataclass(frozen=True)
-class Result:
-    """Cameras and landmarks, projective and metric, with the figures of every stage and the verdict."""
+@dataclass(frozen=True, eq=False)
+class Intermediate:
+    """What the stages before the Euclidean adjustment led to, in the start that won."""
 
-    problem: Problem
-    """what is left of the problem that was given: without the images and observations that agree with nothing"""
-    config: SolveConfig
     P: Array
     """(cameras, 3, 4) projective, normalised coordinates"""
     X: Array
@@ -75,9 +76,35 @@ class Result:
     """the projective reconstruction read as if it were metric"""
     upgraded: Upgraded
     """right after the metric upgrade, with its figures"""
+    trace: Trace = field(default_factory=Trace, repr=False)
+    """cameras and some landmarks after each step, see `Result.moments`"""
+
+    def subset(self, cameras: Any, landmarks: Any) -> "Intermediate":
+        """Some of the cameras and landmarks."""
+        upgraded = replace(self.upgraded, reconstruction=self.upgraded.reconstruction.subset(cameras, landmarks))
+        before = self.before.subset(cameras, landmarks)
+        return replace(self, P=self.P[cameras], X=self.X[landmarks], before=before, upgraded=upgraded)
+
+    def labelled(self, names: tuple[str, ...], ids: Index) -> "Intermediate":
+        """With image names and landmark ids."""
+        upgraded = replace(self.upgraded, reconstruction=replace(self.upgraded.reconstruction, names=names, ids=ids))
+        return replace(self, before=replace(self.before, names=names, ids=ids), upgraded=upgraded)
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Cameras and landmarks, the verdict, and the figures of every stage."""
+
+    problem: Problem
+    """what is left of the problem that was given: without the images and observations that agree with nothing"""
+    config: SolveConfig
+    """what was asked for"""
     reconstruction: Reconstruction
-    """the final one: adjusted, or as upgraded; labelled by image names and landmark ids"""
+    """cameras and landmarks, labelled by image names and landmark ids"""
     certificate: Certificate
+    """the verdict and what it rests on"""
+    intermediate: Intermediate
+    """projective cameras and the metric upgrade, before the adjustment"""
     stages: tuple[StageReport, ...]
     """of the start that won"""
     starts: tuple[StartReport, ...] = ()
@@ -85,23 +112,17 @@ class Result:
     winner: str = ""
     """name of the start that won"""
     start_config: SolveConfig | None = None
-    """its configuration; `config` is what was asked for"""
-    trace: Trace = field(default_factory=Trace, repr=False)
-    """the way of the start that won, see `moments`"""
+    """configuration of the start that won"""
     notes: tuple[str, ...] = ()
     """what else the user should know, a sentence each"""
-    given: Intrinsics | None = None
-    """what the input said of its intrinsics, where `problem` has those that were found in their place"""
 
-    def __post_init__(self) -> None:
-        # The stages number cameras and landmarks; here, where they leave the solver, they get the problem's labels.
-        object.__setattr__(self, "before", self._labelled(self.before))
-        upgraded = replace(self.upgraded, reconstruction=self._labelled(self.upgraded.reconstruction))
-        object.__setattr__(self, "upgraded", upgraded)
-        object.__setattr__(self, "reconstruction", self._labelled(self.reconstruction))
-
-    def _labelled(self, reconstruction: Reconstruction) -> Reconstruction:
-        return replace(reconstruction, names=self.problem.names, ids=self.problem.landmark_ids)
+    @classmethod
+    def labelled(cls, **parts: Any) -> "Result":
+        """A result whose reconstructions carry the problem's image names and landmark ids: the stages number them."""
+        names, ids = parts["problem"].names, parts["problem"].landmark_ids
+        parts["reconstruction"] = replace(parts["reconstruction"], names=names, ids=ids)
+        parts["intermediate"] = parts["intermediate"].labelled(names, ids)
+        return cls(**parts)
 
     @property
     def accepted(self) -> bool:
@@ -115,43 +136,47 @@ class Result:
         return self.reconstruction.focal * problem.observations.image_unit[problem.images, 0]
 
     @property
-    def uncertainty(self) -> Uncertainty:
-        """Standard deviation of every camera's rotation, centre and focal length, against the reconstruction as a whole."""
-        closer = self.certificate.evidence.closer
-        if closer is not None:
-            return closer.uncertainty
-        return agreed_system(self.problem, self.reconstruction).uncertainty()
+    def poses(self) -> dict[str, Array]:
+        """By image name, the matrix (4, 4) from world to camera."""
+        r = self.reconstruction
+        matrices = np.tile(np.eye(4), (len(r.R), 1, 1))
+        matrices[:, :3, :3], matrices[:, :3, 3] = r.R, r.t
+        return dict(zip(r.names, matrices, strict=True))
 
     @property
+    def quaternions(self) -> Array:
+        """(cameras, 4) rotations from world to camera as unit quaternions (w, x, y, z), as COLMAP's text files have them."""
+        return Rotation.from_matrix(self.reconstruction.R).as_quat(canonical=True)[:, [3, 0, 1, 2]]
+
+    @property
+    def uncertainty(self) -> Uncertainty:
+        """Standard deviation of every camera's rotation, centre and focal length, against the reconstruction as a whole."""
+        with one_blas_thread():  # the same digits as within a solve
+            return self.certificate.evidence.uncertainty
+
+    @cached_property
     def cameras(self) -> tuple[CameraReport, ...]:
         """Error, wrong detections and uncertainty of every camera."""
         return camera_reports(self.problem, self.reconstruction, self.uncertainty)
 
     def moments(self) -> tuple[Index, list[Moment]]:
         """Ids of some landmarks, and where they and the cameras were after each step, in the world of the result."""
-        return self.trace.moments(self.upgraded.reconstruction, self.reconstruction)
+        return self.intermediate.trace.moments(self.intermediate.upgraded.reconstruction, self.reconstruction)
 
-    @property
     def synchronisation(self) -> dict[str, Offset]:
         """By how many frames cameras of an array are out of step, by name; those left out too, where it can be told."""
+        return self._offsets
+
+    @cached_property
+    def _offsets(self) -> dict[str, Offset]:
         return offsets(self.problem, self.reconstruction, self.cameras)
 
     def stage(self, name: str) -> StageReport:
         """The report of a stage by name."""
-        return {stage.name: stage for stage in self.stages}[name]
-
-    def subset(self, problem: Problem, cameras: Any, landmarks: Any, reconstruction: Reconstruction) -> "Result":
-        """The result of a part of its problem, with the part's reconstruction; earlier stages are cut to it."""
-        upgraded = self.upgraded.reconstruction.subset(cameras, landmarks)
-        return replace(
-            self,
-            problem=problem,
-            P=self.P[cameras],
-            X=self.X[landmarks],
-            before=self.before.subset(cameras, landmarks),
-            upgraded=replace(self.upgraded, reconstruction=upgraded),
-            reconstruction=reconstruction,
-        )
+        for stage in self.stages:
+            if stage.name == name:
+                return stage
+        raise InputError(f"no stage is named {name!r}; expected one of {', '.join(stage.name for stage in self.stages)}")
 
     def to_colmap(self) -> "pycolmap.Reconstruction":
         """The metric reconstruction as a COLMAP model: names, keypoints and ids as in the input."""

@@ -42,7 +42,7 @@ class CameraReport:
     """one standard deviation, as the next two"""
     centre_share_of_extent: float
     focal_share: float | None
-    """None where intrinsics are taken as known"""
+    """None where intrinsics are taken as exact"""
     moved: str | None = None
     """of an array: the frame on one side of which its detections are wrong and on the other right, if there is one"""
 
@@ -68,7 +68,7 @@ def camera_reports(problem: Problem, reconstruction: Reconstruction, uncertainty
             float(error[k] / right[k]) if right[k] else float("nan"),
             float(uncertainty.rotation[k]),
             float(uncertainty.centre[k]),
-            None if problem.calibrated else float(uncertainty.focal[k]),
+            None if problem.exact else float(uncertainty.focal[k]),
             _moved(judged, k, ~fits),
         )
         for _, k, name in sorted(zip(ids, range(cameras), problem.names, strict=True))

@@ -10,16 +10,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from initfree.auto.calibration import carried
 from initfree.auto.intrinsics import QUICK, note, other_notes
-from initfree.certificate import certify, judge
+from initfree.auto.search import Search
+from initfree.auto.solution import Solution
 from initfree.data.problem import MIN_CAMERA_OBSERVATIONS, Problem
 from initfree.data.recalibration import keypoints_of, with_cameras
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array, Index
 from initfree.engine.losses import scale_from_median
 from initfree.io.points import widest_angles
-from initfree.result import Result, StageReport
 from initfree.stages.euclidean import AdjustConfig, adjust, residuals
 from initfree.stages.euclidean.intrinsics import View, refine
 from initfree.stages.euclidean.lenses import Lenses
@@ -34,43 +33,32 @@ NARROWEST = 1.0
 _TOLERANCE = 1e-6
 
 
-def on_all_matches(result: Result, given: Problem) -> Result:
-    """An accepted result with its cameras adjusted on all verified matches that agree, its landmarks triangulated by them,
-    and the verdict on that; as it is where the input has no verified matches, or they do not hold the images together.
+def on_all_matches(search: Search, solution: Solution) -> Solution | None:
+    """Cameras adjusted on all verified matches that agree, landmarks triangulated by them; None where the input has no
+    verified matches, or they do not hold the images together.
 
-    Intrinsics that are not those of the problem `given` move too: the tracks before were chosen by what fitted wrong ones.
+    Intrinsics that were found move too: the tracks before were chosen by what fitted wrong ones. Only of accepted
+    solutions: matches that agree with wrong cameras would hide that they are wrong.
     """
     began = time.perf_counter()
-    # Matches that agree with wrong cameras would only hide that they are wrong.
-    found = _matched(result.problem, result.reconstruction) if result.certificate.accepted else None
+    problem, notes = solution.problem, solution.notes
+    found = _matched(problem, solution.reconstruction)
     if found is None:
-        return result
-    problem, left, notes = result.problem, np.arange(result.problem.tracks.landmarks), result.notes
-    if _refined(problem, given):
+        return None
+    left = np.arange(problem.tracks.landmarks)
+    if not problem.exact:
         refined = _with_refined_cameras(problem, found)
         if refined is not None:
             problem, left, found = refined
-            notes = _with_note(problem, given, notes)
-    adjusted = _adjusted(problem, result.reconstruction.subset(slice(None), left), found)
-    part = replace(result.subset(problem, slice(None), left, adjusted), notes=notes)
-    evidence = carried(certify(problem, adjusted, result.certificate.evidence.baselines).evidence, result)
-    report = StageReport("all matches", time.perf_counter() - began)
-    return replace(part, certificate=judge(evidence), stages=(*result.stages, report))
-
-
-def _refined(problem: Problem, given: Problem) -> bool:
-    """Whether a camera is another than it was given as."""
-    if not given.calibrated:
-        return True
-    cameras, before = problem.observations.cameras, given.observations.cameras
-    return any(
-        list(cameras[k].params) != list(before[k].params) for k in {int(k) for k in problem.camera_ids} & before.keys()
-    )
+            notes = _with_note(problem, search.problem, notes)
+    adjusted = _adjusted(problem, solution.reconstruction.subset(slice(None), left), found)
+    part = solution.part(problem, adjusted, landmarks=left)
+    return replace(part, notes=notes).reporting("all matches", began)
 
 
 def _with_note(problem: Problem, given: Problem, notes: tuple[str, ...]) -> tuple[str, ...]:
     """The notes with what the cameras are now."""
-    if given.observations.intrinsics != "unknown":
+    if given.rays:
         return *other_notes(notes), note(problem, "refined", given)
     return tuple(note(problem, "found") if one.startswith("intrinsics found") else one for one in notes)
 

@@ -6,55 +6,47 @@ from dataclasses import replace
 import numpy as np
 
 from initfree.auto.intrinsics import Recalibrated, free_where_it_pays, note, other_notes, refine_intrinsics
+from initfree.auto.search import Search
 from initfree.auto.simplest_camera import simplest_cameras
-from initfree.certificate import certify, judge
-from initfree.certificate.checks import CERTAIN_CAMERAS, CERTAIN_FOCAL_LENGTH, DETERMINED
-from initfree.certificate.evidence import Evidence
-from initfree.certificate.focal import focal_rise
+from initfree.auto.solution import Solution
 from initfree.data.problem import Problem
 from initfree.data.recalibration import found_camera, with_cameras
 from initfree.data.reconstruction import Reconstruction
-from initfree.result import Result, StageReport
 
 
-def recalibrate(result: Result, given: Problem | None = None) -> Result:
-    """Known intrinsics are freed where that explains the images significantly better, guesses are refined, and unknown ones
-    become the simplest camera that explains the images; the verdict is that on what comes out.
+def recalibrate_guess(search: Search, solution: Solution) -> Solution | None:
+    """A guess refined before wrong matches are left out: with a wrong lens much of what is right does not fit.
 
-    `given`: the problem as it was before its intrinsics were doubted, which users are told the difference to.
+    Not where verified matches end the solve (`all_matches`): they are more than the tracks.
     """
+    guess = solution.problem.rays and not solution.problem.calibrated
+    return recalibrate(search, solution) if guess and solution.problem.observations.pairs is None else None
+
+
+def recalibrate(search: Search, solution: Solution) -> Solution | None:
+    """Given intrinsics freed where that explains the images significantly better, guesses refined, unknown ones replaced by
+    the simplest camera that explains the images; None where they stay."""
+    if solution.problem.calibrated and not solution.accepted:
+        return None
+    return recalibrated(solution, search.problem)
+
+
+def recalibrated(solution: Solution, given: Problem | None = None) -> Solution | None:
+    """`recalibrate` for any solution; `given`: the problem that the user gave, to which the difference is reported."""
     began = time.perf_counter()
-    found = recalibrated_problem(result.problem, result.reconstruction)
+    found = recalibrated_problem(solution.problem, solution.reconstruction)
     if found is None:
-        return result
-    if given is not None and given.calibrated and result.problem.calibrated:
+        return None
+    if given is not None and given.calibrated and solution.problem.calibrated:
         found = replace(found, note=note(found.problem, "refined", given))
-    report = StageReport("intrinsics", time.perf_counter() - began, mean_residual=found.error, residual_unit="pixels")
-    return with_recalibrated(result, found, report)
-
-
-def carried(evidence: Evidence, result: Result) -> Evidence:
-    """Evidence on a reconstruction that followed from a result's, with what that knew and a certificate does not."""
-    before = result.certificate.evidence
-    evidence = replace(
-        evidence,
-        focal_rise=before.focal_rise,
-        confirmed=before.confirmed,
-        left_out=before.left_out,
-        left_out_because=before.left_out_because,
-        taken_back=before.taken_back,
-    )
-    if before.joint.observations > evidence.joint.observations:
-        evidence = replace(evidence, joint=before.joint)  # counted before wrong matches were left out
-    return evidence
+    return with_recalibrated(solution, found, began)
 
 
 def recalibrated_problem(problem: Problem, reconstruction: Reconstruction) -> Recalibrated | None:
     """The problem with cameras as the images have them; None where they stay as they are."""
-    kind = problem.observations.intrinsics
-    if kind == "known":
+    if problem.calibrated:
         return free_where_it_pays(problem, reconstruction)
-    if kind == "unknown":
+    if not problem.rays:
         return simplest_cameras(problem, reconstruction)
     cameras = {
         int(k): found_camera(problem, reconstruction.focal, reconstruction.radial, int(k))
@@ -71,65 +63,16 @@ def recalibrated_problem(problem: Problem, reconstruction: Reconstruction) -> Re
     return replace(found, landmarks=left[found.landmarks], note=note(found.problem, "refined", problem))
 
 
-def with_recalibrated(result: Result, found: Recalibrated, report: StageReport) -> Result:
-    """The result with other cameras, certified anew; how it was come by stays as it was.
-
-    What the images do not tell of free intrinsics they do not tell of the cameras that were found for them: a rejected
-    reconstruction stays rejected. Unless it was the guess, or the lens without tangential distortion and with its middle in
-    that of the image, which kept an array's images from fitting: it is then judged as if the refined cameras had been the
-    guess, focal lengths free as before. Or unless it was one camera an image that left it undetermined, and
-    fewer explain the images.
-    """
-    o = result.problem.observations
-    if not result.certificate.accepted and (o.intrinsics == "refine" or (o.moments is not None and not o.calibrated)):
-        result = _guessed_again(result, found)
-    part = result.subset(found.problem, slice(None), found.landmarks, found.reconstruction)
-    part = replace(part, stages=(*result.stages, report), notes=(*other_notes(result.notes), found.note))
-    before = result.certificate.evidence
-    free = not result.problem.calibrated
-    if free and not (result.certificate.accepted or result.certificate.doubtful or _too_free(result, found)):
-        return part
-    # Of free intrinsics the baselines are those that homographies left, whatever cameras were found.
-    moving = before.baselines if free else None
-    evidence = carried(certify(found.problem, found.reconstruction, moving, found=free).evidence, result)
-    if free:
-        evidence = replace(evidence, focal_lengths=found.focal_lengths)
-    if free and evidence.focal_rise is None:
-        evidence = replace(evidence, focal_rise=focal_rise(_as_guess(found.problem), found.reconstruction))
-    return replace(part, certificate=judge(evidence))
-
-
-def _too_free(result: Result, found: Recalibrated) -> bool:
-    """Whether nothing stands against a result but that more cameras than were needed leave it undetermined."""
-    before, after = (len(np.unique(problem.camera_ids)) for problem in (result.problem, found.problem))
-    failed = {finding.check for finding in result.certificate.findings if not finding.passed and not finding.doubt}
-    return after < before and failed <= {DETERMINED, CERTAIN_CAMERAS, CERTAIN_FOCAL_LENGTH}
-
-
-def _as_guess(problem: Problem) -> Problem:
-    """The problem with its cameras as a guess that is refined."""
-    return replace(problem, observations=replace(problem.observations, intrinsics="refine"))
-
-
-def _guessed_again(result: Result, found: Recalibrated) -> Result:
-    """The result with the verdict on the refined cameras as a guess, if that is better."""
-    certificate = certify(_as_guess(found.problem), found.reconstruction)
-    if not certificate.accepted:
-        return result
-    before = result.certificate.evidence
-    evidence = replace(
-        certificate.evidence,
-        left_out=before.left_out,
-        left_out_because=before.left_out_because,
-        taken_back=before.taken_back,
-    )
-    if before.joint.observations > found.problem.tracks.observations:
-        evidence = replace(evidence, joint=before.joint)
-    return replace(result, certificate=judge(evidence))
+def with_recalibrated(solution: Solution, found: Recalibrated, began: float) -> Solution:
+    """The solution with other cameras, which are as uncertain as they were when they were free."""
+    facts = {} if found.focal_lengths is None else {"focal_lengths": found.focal_lengths}
+    part = solution.part(found.problem, found.reconstruction, landmarks=found.landmarks, **facts)
+    part = replace(part, notes=(*other_notes(solution.notes), found.note))
+    return part.reporting("intrinsics", began, mean_residual=found.error, residual_unit="pixels")
 
 
 def moved_principal_points(before: Problem, after: Problem) -> bool:
-    """Whether a camera has another principal point now: where images hardly tell it, cameras turn with it."""
+    """Whether a camera has another principal point now: where images hardly determine it, cameras turn with it."""
     ids = sorted({int(k) for k in before.camera_ids} & {int(k) for k in after.camera_ids})
     cameras = [(before.observations.cameras[k], after.observations.cameras[k]) for k in ids]
     return any((a.principal_point_x, a.principal_point_y) != (b.principal_point_x, b.principal_point_y) for a, b in cameras)

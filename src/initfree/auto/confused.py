@@ -22,8 +22,7 @@ def without_confused_tracks(problem: Problem, reconstruction: Reconstruction, ce
     These joined the groups; tracks across them that do not fit now may show how they are joined indeed. None where nothing
     is left that does.
     """
-    closer = certificate.evidence.closer
-    assert closer is not None
-    confused = merged_observations(problem.tracks, consensus(problem, reconstruction), closer.duplication.smaller)
+    smaller = certificate.evidence.duplication.smaller
+    confused = merged_observations(problem.tracks, consensus(problem, reconstruction), smaller)
     found = restricted(problem, np.logical_not(confused))
     return None if found is None else found[0]

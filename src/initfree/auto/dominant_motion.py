@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from initfree.auto.completion import joint_before
 from initfree.auto.repair import repair_limits
-from initfree.certificate import Certificate, certify, judge
+from initfree.auto.search import Search
+from initfree.auto.solution import Solution
+from initfree.certificate import Certificate
 from initfree.certificate.checks import CAMERA_PURITY, PURITY
 from initfree.certificate.evidence import fitting_radius
 from initfree.data.problem import Problem, connected_part, restricted
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Index
-from initfree.result import Result, StageReport
 from initfree.stages.euclidean import adjust
 from initfree.stages.euclidean.residuals import INLIER_PIXELS, residuals
 from initfree.stages.euclidean.triangulation import triangulate
@@ -43,25 +44,19 @@ MOST_UNEXPLAINED = 0.05
 along, 0.1 on lund_cath_small with the lens that was given"""
 
 
-def dominant_motion(result: Result) -> Result:
-    """A rejected reconstruction without the tracks that it misses as a whole, if it is accepted then; else as it is."""
-    if not (result.problem.calibrated and _misses_alone(result.certificate)):
-        return result
+def dominant_motion(_: Search, solution: Solution) -> Solution | None:
+    """A rejected reconstruction without the tracks that it misses as a whole."""
+    if not (solution.problem.calibrated and _misses_alone(solution.certificate)):
+        return None
     began = time.perf_counter()
-    found = _parted(result.problem, result.reconstruction)
-    if found is None or _unexplained(result.problem, *found) > MOST_UNEXPLAINED:
-        return result
+    found = _parted(solution.problem, solution.reconstruction)
+    if found is None or _unexplained(solution.problem, *found) > MOST_UNEXPLAINED:
+        return None
     problem, left, reconstruction = found
-    before = result.certificate.evidence
-    evidence = certify(problem, reconstruction, before.baselines).evidence
-    certificate = judge(replace(evidence, joint=joint_before(result, left, reconstruction)))
-    if not certificate.accepted:
-        return result
-    gone = result.problem.tracks.landmarks - len(left)
+    part = solution.part(problem, reconstruction, landmarks=left, joint=joint_before(solution, left, reconstruction))
+    gone = solution.problem.tracks.landmarks - len(left)
     note = f"left out {gone} tracks that miss as a whole: something moves on its own, or they are wrong"
-    part = result.subset(problem, slice(None), left, reconstruction)
-    report = StageReport("dominant motion", time.perf_counter() - began)
-    return replace(part, certificate=certificate, stages=(*result.stages, report), notes=(*result.notes, note))
+    return part.noting(note).reporting("dominant motion", began)
 
 
 def _misses_alone(certificate: Certificate) -> bool:

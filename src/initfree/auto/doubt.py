@@ -13,19 +13,17 @@ from initfree.auto.calibration import moved_principal_points, with_recalibrated
 from initfree.auto.guesses import continued_guess, guessed_start
 from initfree.auto.intrinsics import principal_points_told, refine_intrinsics
 from initfree.auto.ranking import best_attempt
-from initfree.auto.start import Attempt, run_start
-from initfree.certificate import judge
-from initfree.certificate.baseline import baselines
-from initfree.config import SolveConfig
+from initfree.auto.search import Search
+from initfree.auto.solution import Solution
+from initfree.auto.start import run_start
 from initfree.data.observations import scaled_keypoints
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.engine.losses import Cauchy
-from initfree.result import Result, StageReport
 from initfree.stages.euclidean import robust_cost
 from initfree.stages.euclidean.residuals import INLIER_PIXELS, residuals
-from initfree.stages.pipeline import OnProgress, on_pairs
+from initfree.stages.pipeline import on_pairs
 from initfree.stages.refinement.reprojection import ProjectiveRefinement, Reprojection
 
 SUSPICIOUS = 1.5
@@ -41,66 +39,64 @@ _GUESSES = 2
 """starts with free intrinsics: from guessed focal lengths, and on from there"""
 
 
-def doubt_intrinsics(result: Result, config: SolveConfig, on_progress: OnProgress | None = None) -> Result:
-    """The result as it is where its intrinsics fit; else that with refined or free ones, if it fits much better; the doubt
+def doubt_intrinsics(search: Search, solution: Solution) -> Solution:
+    """The solution as it is where its intrinsics fit; else that with refined or free ones, if it fits much better; the doubt
     in words."""
-    accepted, evidence = result.certificate.accepted, result.certificate.evidence
+    accepted, evidence = solution.accepted, solution.evidence
     # What another lens takes away of the errors, those of neighbours have in common; noise they have not.
     fits = accepted and (evidence.median_pixels < CLOSE or evidence.systematic == 0.0)
-    if fits or not result.problem.calibrated:
-        return result
-    ratio = euclidean_to_projective(result)
+    if fits or not solution.problem.calibrated:
+        return solution
+    ratio = euclidean_to_projective(solution.problem, solution.reconstruction)
     if ratio < SUSPICIOUS:
         # Distortion that is not as given keeps projective cameras from the images as well. Before what does not fit is left
         # out: with wrong lenses that is a quarter of what is right.
-        refined = _refined(result)
-        return result if refined is None or not refined.certificate.accepted else refined
+        refined = _refined(solution)
+        return solution if refined is None or not refined.accepted else refined
     doubt = f"the given intrinsics look wrong: with them, the images fit {ratio:.1f} times worse than without any"
-    better = _better(result, config, on_progress)
-    if better is None and not (accepted or result.certificate.doubtful):
+    better = _better(search, solution)
+    if better is None and not (accepted or solution.doubtful):
         # A wrong optimum fits badly too, with the right intrinsics.
-        return result
+        return solution
     if better is None:
-        better = replace(result, certificate=judge(replace(result.certificate.evidence, intrinsics_doubt=doubt)))
+        better = solution.adding(intrinsics_doubt=doubt)
     return replace(better, notes=(doubt, *better.notes))
 
 
-def _better(result: Result, config: SolveConfig, on_progress: OnProgress | None) -> Result | None:
+def _better(search: Search, solution: Solution) -> Solution | None:
     """With refined intrinsics, or with none of what was given.
 
     Images that do not tell where the principal point is leave it where it was given, and turn the cameras with it: where it
     had to move, that in the middle of the images is believed if it fits as well.
     """
-    refined = _refined(result)
-    if refined is not None and _told(result, refined):
+    refined = _refined(solution)
+    if refined is not None and _determined(solution, refined):
         return refined
-    freely = _solved_freely(result, config, on_progress)
+    freely = _solved_freely(search, solution)
     if refined is None or freely is None:
         return refined or freely
-    costs = (robust_cost(one.problem, one.reconstruction) for one in (refined, freely))
-    limit, cost = next(costs), next(costs)
-    return freely if freely.certificate.accepted and cost <= _AS_WELL * limit else refined
+    return freely if freely.accepted and freely.cost <= _AS_WELL * refined.cost else refined
 
 
-def _told(result: Result, refined: Result) -> bool:
-    """Whether the images tell the refined principal points, or these are the given ones."""
-    if not moved_principal_points(result.problem, refined.problem):
+def _determined(solution: Solution, refined: Solution) -> bool:
+    """Whether the images determine the refined principal points, or these are the given ones."""
+    if not moved_principal_points(solution.problem, refined.problem):
         return True
-    return refined.certificate.accepted and principal_points_told(refined.problem, refined.reconstruction, _AS_WELL)
+    return refined.accepted and principal_points_told(refined.problem, refined.reconstruction, _AS_WELL)
 
 
-def _refined(result: Result) -> Result | None:
+def _refined(solution: Solution) -> Solution | None:
     """The reconstruction with its intrinsics refined from where they are, if it is certified and fits much better."""
     began = time.perf_counter()
-    found = refine_intrinsics(result.problem, result.reconstruction)
+    found = refine_intrinsics(solution.problem, solution.reconstruction)
     if found is None:
         return None
-    before, after = _costs_where_one_agrees((result.problem, result.reconstruction), (found.problem, found.reconstruction))
+    given = solution.problem, solution.reconstruction
+    before, after = _costs_where_one_agrees(given, (found.problem, found.reconstruction))
     if SUSPICIOUS * after > before:
         return None
-    report = StageReport("intrinsics", time.perf_counter() - began, mean_residual=found.error, residual_unit="pixels")
-    refined = with_recalibrated(result, found, report)
-    return refined if refined.certificate.accepted or refined.certificate.doubtful else None
+    refined = with_recalibrated(solution, found, began)
+    return refined if refined.accepted or refined.doubtful else None
 
 
 def _costs_where_one_agrees(*both: tuple[Problem, Reconstruction]) -> list[float]:
@@ -114,9 +110,8 @@ def _costs_where_one_agrees(*both: tuple[Problem, Reconstruction]) -> list[float
     return [loss.total(e[np.isin(rows, near)] ** 2) for rows, e in zip(place, error, strict=True)]
 
 
-def euclidean_to_projective(result: Result) -> float:
+def euclidean_to_projective(problem: Problem, reconstruction: Reconstruction) -> float:
     """Robust cost of the metric cameras over that of projective ones, which start there and may move any way they like."""
-    problem, reconstruction = result.problem, result.reconstruction
     P = np.concatenate([reconstruction.R, reconstruction.t[:, :, None]], axis=2)
     X = np.column_stack([reconstruction.xyz, np.ones(len(reconstruction.xyz))])
     stage = ProjectiveRefinement(problem.tracks, Reprojection(problem.m, problem.unit), P, X)
@@ -133,36 +128,33 @@ def without_intrinsics(problem: Problem) -> Problem:
     image = problem.images[problem.tracks.cam]
     place = {pair: n for n, pair in enumerate(zip(o.image.tolist(), o.keypoint.tolist(), strict=True))}
     row = [place[pair] for pair in zip(image.tolist(), problem.keypoint.tolist(), strict=True)]
-    observations = replace(o, intrinsics="unknown", normalised=normalised, image_unit=unit)
-    return replace(problem, observations=observations, m=normalised[row], unit=unit[image])
+    observations = replace(o, normalised=normalised, image_unit=unit)
+    return replace(problem, observations=observations, m=normalised[row], unit=unit[image], intrinsics="free", rays=False)
 
 
-def _solved_freely(result: Result, config: SolveConfig, on_progress: OnProgress | None) -> Result | None:
-    """A reconstruction from the start with focal lengths and distortion free, certified if the other is, that fits much
-    better: with the given principal points and distortion, or with none of what was given, whichever fits better."""
-    given = robust_cost(result.problem, result.reconstruction)
-    refinable = replace(result.problem, observations=replace(result.problem.observations, intrinsics="refine"))
-    candidates: list[tuple[bool, float, Result]] = []
-    for problem in (refinable, without_intrinsics(result.problem)):
-        attempts = _guessed_attempts(problem, config, on_progress)
+def _solved_freely(search: Search, solution: Solution) -> Solution | None:
+    """A solution from the start with focal lengths and distortion free, certified if the other is, that fits much better:
+    with the given principal points and distortion, or with none of what was given, whichever fits better."""
+    candidates: list[Solution] = []
+    for problem in (replace(solution.problem, intrinsics="free"), without_intrinsics(solution.problem)):
+        attempts = _guessed_attempts(search, problem)
         if not attempts:
             continue
         best = best_attempt(problem, attempts)
-        if SUSPICIOUS * best.cost <= given and (best.certificate.accepted or not result.certificate.accepted):
-            found = best.result(problem, [*result.starts, *(a.report() for a in attempts)])
-            candidates.append((not found.accepted, best.cost, found))
-    return min(candidates, key=lambda one: one[:2])[2] if candidates else None
+        if SUSPICIOUS * best.cost <= solution.cost and (best.accepted or not solution.accepted):
+            candidates.append(best)
+    return min(candidates, key=lambda one: (not one.accepted, one.cost), default=None)
 
 
-def _guessed_attempts(problem: Problem, config: SolveConfig, on_progress: OnProgress | None) -> list[Attempt]:
+def _guessed_attempts(search: Search, problem: Problem) -> list[Solution]:
     """From guessed focal lengths, and on from there unless that is certified."""
-    attempts: list[Attempt] = []
-    moving = baselines(problem)
-    start = guessed_start(problem, config, on_pairs(on_progress))
-    while start is not None and len(attempts) < _GUESSES:
-        outcome = run_start(problem, start, lambda: moving, on_progress)
-        if not isinstance(outcome, Attempt):
+    again = search.again(problem)
+    start = guessed_start(problem, search.config, on_pairs(search.on_progress))
+    while start is not None and len(again.attempts) < _GUESSES:
+        outcome = run_start(problem, start, lambda: again.moving, search.on_progress)
+        again.keep(outcome)
+        if not isinstance(outcome, Solution):
             break
-        attempts.append(outcome)
-        start = None if outcome.certificate.accepted else continued_guess(config, outcome.P)
-    return attempts
+        start = None if outcome.accepted else continued_guess(search.config, outcome.intermediate.P)
+    search.started += again.started
+    return again.attempts

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from initfree.auto.start import Start
+from initfree.auto.solution import Start
 from initfree.config import SolveConfig
 from initfree.data.problem import Problem
 from initfree.data.thinning import thinned

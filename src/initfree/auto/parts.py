@@ -15,11 +15,13 @@ from functools import partial
 import numpy as np
 from scipy.sparse import csr_array
 
-from initfree.auto.consistent_part import consistent_part
+from initfree.auto.finish import finished
 from initfree.auto.merging import Merged, Part, merge
 from initfree.auto.repair import repair, repair_limits
-from initfree.auto.strategy import ended, solve_auto
-from initfree.certificate import certify
+from initfree.auto.search import Search
+from initfree.auto.solution import Solution, Start
+from initfree.auto.strategy import solve_auto
+from initfree.certificate import Evidence
 from initfree.config import SolveConfig
 from initfree.data.camera_graph import smoothest, without_diagonal
 from initfree.data.observations import Observations
@@ -29,7 +31,7 @@ from initfree.data.tracks import Index, Tracks
 from initfree.engine.parallel import in_order, one_blas_thread
 from initfree.engine.threads import set_threads, threads
 from initfree.errors import InputError
-from initfree.result import Result, StageReport, StartReport
+from initfree.result import Intermediate, Result, StageReport, StartReport
 from initfree.stages.euclidean import resect, robust_cost
 from initfree.stages.pipeline import OnProgress, State, adjust_euclidean, upgrade_metric
 
@@ -173,11 +175,11 @@ def _whole(
     reconstruction, _ = repair(problem, state.reconstruction, limits, config.seed)
     starts = tuple(replace(part.report, name=f"part {number}") for number, part in enumerate(solved))
     note = f"solved in {len(solved)} parts; {len(accepted)} were accepted on their own, and {len(merged.parts)} agree"
-    result = Result(
-        problem, config, P, X, state.before, state.upgraded, reconstruction, certify(problem, reconstruction),
-        state.reports, starts, "parts", notes=(note,),
+    solution = Solution(
+        Evidence(problem, reconstruction), Start("parts", config),
+        Intermediate(P, X, state.before, state.upgraded, state.trace), state.reports, (note,),
     )  # fmt: skip
-    return ended(consistent_part(result), problem)
+    return finished(Search(problem, config), solution).result(config, starts)
 
 
 def _numbered(problem: Problem, reconstruction: Reconstruction) -> Part:

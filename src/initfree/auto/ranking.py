@@ -2,9 +2,7 @@
 
 from dataclasses import replace
 
-from initfree.auto.start import Attempt
-from initfree.certificate import judge
-from initfree.certificate.alternative import as_alternative, better_of
+from initfree.auto.solution import Solution
 from initfree.certificate.closeness import closeness
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
@@ -21,24 +19,21 @@ SAME_DEGREES, SAME_CAMERAS = 5.0, 95.0
 mean, over all pairs."""
 
 
-def settled(problem: Problem, attempts: list[Attempt]) -> Attempt:
+def settled(problem: Problem, attempts: list[Solution]) -> Solution:
     """The best attempt, its doubts settled where another one found the same, unless a third found another as good."""
     best = best_attempt(problem, attempts)
-    if not (best.certificate.accepted or best.certificate.doubtful):
+    if not (best.accepted or best.doubtful):
         return best
-    evidence = best.certificate.evidence
-    other = evidence.alternative
-    for attempt in attempts:
-        if attempt is not best:
-            other = better_of(other, as_alternative(problem, best.reconstruction, attempt.reconstruction))
-    confirming = best.certificate.doubtful and confirmed(problem, best, attempts)
+    evidence = best.evidence.beside([one.reconstruction for one in attempts if one is not best])
+    confirming = best.doubtful and confirmed(problem, best, attempts)
+    other = evidence.alternative if evidence.asked("alternative") else None
     ambiguous = other is not None and other.margin < 0.0
     if not (confirming or ambiguous):
         return best
-    return replace(best, certificate=judge(replace(evidence, alternative=other, confirmed=confirming)))
+    return replace(best, evidence=evidence.adding(confirmed=confirming))
 
 
-def best_attempt(problem: Problem, attempts: list[Attempt]) -> Attempt:
+def best_attempt(problem: Problem, attempts: list[Solution]) -> Solution:
     """Of the attempts in the best optimum a certified one, then a doubtful one; of equals that of the lowest cost, or the
     first where intrinsics are free and costs are the same: the adjustment of the cameras found for them ends it.
 
@@ -47,15 +42,15 @@ def best_attempt(problem: Problem, attempts: list[Attempt]) -> Attempt:
     best = min(attempts, key=lambda attempt: attempt.cost)
     near = [attempt for attempt in attempts if same_optimum(problem, attempt, best)]
     same = best.cost if problem.calibrated else (1.0 + SAME_COST_FREE) * best.cost
-    return min(near, key=lambda a: (not a.certificate.accepted, not a.certificate.doubtful, max(a.cost, same)))
+    return min(near, key=lambda a: (not a.accepted, not a.doubtful, max(a.cost, same)))
 
 
-def found_twice(problem: Problem, attempts: list[Attempt]) -> bool:
+def found_twice(problem: Problem, attempts: list[Solution]) -> bool:
     """Whether the best attempt's optimum was found by another: what the certificate says of it will not change."""
     return confirmed(problem, min(attempts, key=lambda attempt: attempt.cost), attempts)
 
 
-def confirmed(problem: Problem, attempt: Attempt, attempts: list[Attempt]) -> bool:
+def confirmed(problem: Problem, attempt: Solution, attempts: list[Solution]) -> bool:
     """Whether another attempt ended in the same optimum, and none in a better one."""
     others = [other for other in attempts if other is not attempt]
     same = [same_optimum(problem, attempt, other) for other in others]
@@ -63,7 +58,7 @@ def confirmed(problem: Problem, attempt: Attempt, attempts: list[Attempt]) -> bo
     return any(same) and not any(better)
 
 
-def same_optimum(problem: Problem, a: Attempt, b: Attempt) -> bool:
+def same_optimum(problem: Problem, a: Solution, b: Solution) -> bool:
     """Whether two attempts have the same cost, or the same cameras at nearly the same cost."""
     least, most = sorted((a.cost, b.cost))
     rounding = SAME_COST * problem.tracks.observations

@@ -5,7 +5,7 @@ nothing to add returns none.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from initfree.auto.guesses import continued_guess, guessed_start, refined_guess, start_with_focals
-from initfree.auto.start import Attempt, Deferred, Outcome, Start
+from initfree.auto.solution import Deferred, Outcome, Solution, Start
 from initfree.certificate.baseline import Baselines, baselines
 from initfree.config import SolveConfig
 from initfree.data.camera_graph import without_diagonal
@@ -26,7 +26,7 @@ from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.factorisation import multiply_adds
 from initfree.formulations import make
 from initfree.formulations.pose_rot import RelativeRotations
-from initfree.result import StageReport
+from initfree.result import StageReport, StartReport
 from initfree.stages.pipeline import OnProgress, on_pairs
 from initfree.two_view.averaging import turned_cameras
 from initfree.two_view.focal import guess_focals, has_fundamental_matrices
@@ -72,10 +72,26 @@ class Search:
     outcomes: list[Outcome] = field(default_factory=list)
     reports: list[StageReport] = field(default_factory=list)
     """of what serves several starts"""
+    started: list[StartReport] = field(default_factory=list)
+    """of every start that led to a solution, those of other searches among them"""
 
     @property
-    def attempts(self) -> list[Attempt]:
-        return [outcome for outcome in self.outcomes if isinstance(outcome, Attempt)]
+    def attempts(self) -> list[Solution]:
+        return [outcome for outcome in self.outcomes if isinstance(outcome, Solution)]
+
+    def keep(self, outcome: Outcome) -> None:
+        """Add what a start led to."""
+        self.outcomes.append(outcome)
+        if isinstance(outcome, Solution):
+            self.started.append(outcome.report())
+
+    def again(self, problem: Problem) -> "Search":
+        """A new search for another problem, asked for in the same way."""
+        return Search(problem, self.config, self.truth, self.on_progress)
+
+    def rounds(self, rounds: "Sequence[Round]") -> "list[Round]":
+        """Those that are not switched off (`SolveConfig.skip`)."""
+        return [one for one in rounds if one.name not in self.config.skip]
 
     @property
     def by_default(self) -> bool:
@@ -142,7 +158,7 @@ class Search:
     @cached_property
     def contradicted(self) -> bool:
         """Whether given intrinsics are a guess that the input's own fundamental matrices contradict."""
-        if self.problem.observations.intrinsics != "refine" or not has_fundamental_matrices(self.problem):
+        if not _guess(self.problem) or not has_fundamental_matrices(self.problem):
             return False
         focal = guess_focals(self.problem, self.config.seed)
         return focal is not None and float(np.median(np.abs(np.log(focal)))) > CONTRADICTED
@@ -169,8 +185,13 @@ def given_after_all(search: Search) -> list[Start]:
     return _given_intrinsics(search) if search.contradicted else []
 
 
+def _guess(problem: Problem) -> bool:
+    """Whether the intrinsics are a guess that the solve refines."""
+    return problem.rays and not problem.calibrated
+
+
 def _given_intrinsics(search: Search) -> list[Start]:
-    if search.problem.observations.intrinsics != "refine":
+    if not _guess(search.problem):
         return []
     focal = np.ones(search.problem.tracks.cameras)
     on_pair = on_pairs(search.on_progress)
@@ -190,14 +211,14 @@ def guessed_refined(search: Search) -> list[Start]:
     """On from there where it is only doubtful: a second start that finds the same settles that."""
     if search.problem.calibrated:
         return []
-    doubtful = [attempt for attempt in search.attempts[-1:] if attempt.certificate.doubtful]
-    return [refined_guess(search.problem, search.short, attempt.P) for attempt in doubtful]
+    doubtful = [attempt for attempt in search.attempts[-1:] if attempt.doubtful]
+    return [refined_guess(search.problem, search.short, attempt.intermediate.P) for attempt in doubtful]
 
 
 def guessed_continued(search: Search) -> list[Start]:
     """On from there without the rotations."""
     guesses = [attempt for attempt in search.attempts if attempt.start.projective is None]
-    return [continued_guess(search.short, attempt.P) for attempt in guesses[-1:]]
+    return [continued_guess(search.short, attempt.intermediate.P) for attempt in guesses[-1:]]
 
 
 def rotations_first(search: Search) -> list[Start]:
@@ -209,7 +230,7 @@ def rotations_first(search: Search) -> list[Start]:
 def configured(search: Search) -> list[Start]:
     """The pipeline as configured; put off where stage 1 looks like wrong matches. On some of the landmarks where it is asked
     only whether it finds what a doubtful start did."""
-    witness = any(attempt.certificate.doubtful for attempt in search.attempts[-1:])
+    witness = any(attempt.doubtful for attempt in search.attempts[-1:])
     keep = thinned(search.problem, search.config.seed) if witness else None
     return [replace(search.start(search.config.init, keep), deferrable=not search.moving.reasons())]
 
@@ -248,7 +269,7 @@ def voted(search: Search) -> list[Start]:
     before = next((a for a in search.attempts if a.start.name == VOTED), None)
     if before is not None:
         name = f"vote, continued at alpha {CONTINUED_ALPHA}"
-        starts.append(search.start(name, search.voted, before.P, alpha=CONTINUED_ALPHA))
+        starts.append(search.start(name, search.voted, before.intermediate.P, alpha=CONTINUED_ALPHA))
     return [*starts, search.start("vote", search.voted)]
 
 
@@ -260,7 +281,7 @@ def trimmed(search: Search) -> list[Start]:
 
 def outward(search: Search) -> list[Start]:
     """Cameras that look away from the middle; and the configured start, if it was put off."""
-    put_off = [replace(o.start, deferrable=False) for o in search.outcomes if isinstance(o, Deferred)]
+    put_off = [o.start.whole for o in search.outcomes if isinstance(o, Deferred)]
     return [*put_off, search.start("spectral-outward", search.voted, init="spectral-outward")]
 
 
@@ -269,7 +290,7 @@ def continued(search: Search) -> list[Start]:
     if not search.attempts:
         return []
     best = min(search.attempts, key=lambda attempt: attempt.cost)
-    return [search.start(f"continued at alpha {CONTINUED_ALPHA}", cameras=best.P, alpha=CONTINUED_ALPHA)]
+    return [search.start(f"continued at alpha {CONTINUED_ALPHA}", cameras=best.intermediate.P, alpha=CONTINUED_ALPHA)]
 
 
 def random(search: Search) -> list[Start]:
@@ -283,6 +304,10 @@ class Round(NamedTuple):
 
     starts: Callable[[Search], list[Start]]
     most: int
+
+    @property
+    def name(self) -> str:
+        return self.starts.__name__.replace("_", " ")
 
 
 WITH_GUESSES = (

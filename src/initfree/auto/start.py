@@ -2,23 +2,21 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from initfree.auto.repair import repair, repair_limits
+from initfree.auto.solution import Deferred, Disconnected, Outcome, Solution, Start
 from initfree.auto.trimming import trim
-from initfree.certificate import Certificate, certify
+from initfree.certificate import Evidence, History, judge
 from initfree.certificate.baseline import Baselines
 from initfree.certificate.closeness import closeness
-from initfree.config import SolveConfig
 from initfree.data.problem import Problem, restricted
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array, Index
-from initfree.formulations.pose_rot import RelativeRotations
-from initfree.result import Result, StageReport, StartReport
+from initfree.result import Intermediate, StageReport
 from initfree.stages.euclidean import AdjustConfig, adjust, robust_cost
 from initfree.stages.pipeline import PROJECTIVE, OnProgress, State, adjust_euclidean, run_stages, upgrade_metric
 from initfree.stages.refinement.landmarks import triangulate_projective
@@ -38,85 +36,17 @@ HOPELESS = 3.0
 """times the cost of an earlier start that only wants a witness: one that ends so high is none, and is not repaired"""
 
 
-@dataclass(frozen=True)
-class Start:
-    """Where a solve begins: settings, and what it works on until the Euclidean adjustment."""
-
-    name: str
-    config: SolveConfig
-    keep: NDArray[np.bool_] | None = None
-    """observations used until the Euclidean adjustment, which sees all; None: all"""
-    rotations: RelativeRotations | None = None
-    cameras: Array | None = None
-    """first cameras (cameras, 3, 4) in place of the configured initialisation"""
-    projective: Array | None = None
-    """projective cameras (cameras, 3, 4) that another start's stage 1 found: this one has none"""
-    focal: Array | None = None
-    """guessed focal lengths (cameras,): all stages before the adjustment see calibrated rays"""
-    trimmed: float = 0.0
-    """share of the observations that stage 1 suspects before it begins (`trimming.trim`), in place of `keep`"""
-    deferrable: bool = False
-    """whether to end after stage 1 where that looks like wrong matches: others come first then"""
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """What a start led to, over all landmarks of the problem."""
-
-    start: Start
-    P: Array
-    X: Array
-    before: Reconstruction
-    state: State
-    """after the last stage; its upgraded reconstruction is over all landmarks too"""
-    reconstruction: Reconstruction
-    certificate: Certificate
-    cost: float
-    """robust Euclidean cost of all observations"""
-    stages: tuple[StageReport, ...]
-    seconds: float
-
-    def report(self) -> StartReport:
-        c = self.certificate
-        worst = float(c.evidence.by_camera.share.min())
-        return StartReport(self.start.name, self.seconds, self.cost, c.accepted, c.evidence.inlier_share, worst, self.stages)
-
-    def result(self, problem: Problem, reports: list[StartReport]) -> Result:
-        assert self.state.upgraded is not None
-        return Result(
-            problem, self.start.config, self.P, self.X, self.before, self.state.upgraded, self.reconstruction,
-            self.certificate, self.stages, tuple(reports), self.start.name, trace=self.state.trace,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Deferred:
-    """A start that ended after stage 1: what that found looks like wrong matches."""
-
-    start: Start
-
-
-@dataclass(frozen=True)
-class Disconnected:
-    """A start whose observations do not hold all cameras together."""
-
-    start: Start
-
-
-Outcome = Attempt | Deferred | Disconnected
-
-
 def run_start(
     problem: Problem,
     start: Start,
     moving: Callable[[], Baselines],
     on_progress: OnProgress | None = None,
     *,
-    earlier: Sequence[Attempt] = (),
+    earlier: Sequence[Solution] = (),
 ) -> Outcome:
     """All stages of the pipeline and the repair; `moving` says the problem's baselines.
 
-    What one of the `earlier` attempts led to as well has its verdict.
+    What one of the `earlier` starts led to as well has its verdict.
     """
     began = time.perf_counter()
     telling = None if on_progress is None else (lambda stage, *told: on_progress(f"{start.name}: {stage}", *told))
@@ -145,24 +75,36 @@ def run_start(
     repairing = time.perf_counter()
     limits = repair_limits(problem, start.config.max_iterations, start.config.adjust_tolerance)
     cost, rounds = robust_cost(problem, reconstruction), 0
-    if not any(attempt.certificate.doubtful and cost > HOPELESS * attempt.cost for attempt in earlier):
+    if not any(other.doubtful and cost > HOPELESS * other.cost for other in earlier):
         reconstruction, rounds = repair(problem, reconstruction, limits, start.config.seed)
         cost = robust_cost(problem, reconstruction)
     if rounds:
         report = StageReport("repair", time.perf_counter() - repairing, iterations=rounds, cost=cost)
         state = state.with_report(report)
-    certificate = _certified(reconstruction, cost, earlier) or certify(problem, reconstruction, moving())
-    better = certificate.evidence.alternative
-    if better is not None and better.ratio < 1.0 and robust_cost(problem, better.reconstruction) < cost:
-        # The search for another reconstruction found the better one of the two: it is what the start led to.
-        reconstruction = _readjusted(problem, better.reconstruction, limits)
-        cost = robust_cost(problem, reconstruction)
-        certificate = certify(problem, reconstruction, moving())
     assert state.before is not None
-    return Attempt(
-        start, state.P, state.X, state.before, state, reconstruction, certificate, cost, state.reports,
-        time.perf_counter() - began,
-    )  # fmt: skip
+    assert state.upgraded is not None
+    intermediate = Intermediate(state.P, state.X, state.before, state.upgraded, state.trace)
+    same = _same(reconstruction, cost, earlier)
+    if same is None:
+        evidence = Evidence(problem, reconstruction, History(baselines=moving()))
+        evidence = _better_alternative(evidence, limits)
+    else:
+        evidence = same.evidence
+    found = Solution(evidence, start, intermediate, state.reports)
+    _ = found.certificate  # asked here, where starts run side by side
+    return replace(found, seconds=time.perf_counter() - began)
+
+
+def _better_alternative(evidence: Evidence, limits: AdjustConfig) -> Evidence:
+    """Of the better reconstruction, where the search for another one found it: it is what the start led to."""
+    judge(evidence)
+    better = evidence.alternative if evidence.asked("alternative") else None
+    problem, reconstruction = evidence.problem, evidence.reconstruction
+    if better is None or better.ratio >= 1.0:
+        return evidence
+    if robust_cost(problem, better.reconstruction) >= robust_cost(problem, reconstruction):
+        return evidence
+    return Evidence(problem, _readjusted(problem, better.reconstruction, limits), evidence.history)
 
 
 def _projective(state: State, start: Start) -> State | None:
@@ -182,14 +124,14 @@ def _readjusted(problem: Problem, reconstruction: Reconstruction, limits: Adjust
     return adjust(problem, reconstruction, last)[0]
 
 
-def _certified(reconstruction: Reconstruction, cost: float, earlier: Sequence[Attempt]) -> Certificate | None:
-    """The verdict on an earlier attempt that led to the same cameras at the same cost."""
-    for attempt in earlier:
-        a, b = attempt.reconstruction, reconstruction
-        if abs(attempt.cost - cost) > SAME_COST * cost:
-            continue
-        if min(closeness(a.R, a.centres, b.R, b.centres, SAME_DEGREES)) > SAME_CAMERAS:
-            return attempt.certificate
+def _same(reconstruction: Reconstruction, cost: float, earlier: Sequence[Solution]) -> Solution | None:
+    """An earlier solution with the same cameras at the same cost."""
+    for other in earlier:
+        a, b = other.reconstruction, reconstruction
+        if abs(other.cost - cost) <= SAME_COST * cost and (
+            min(closeness(a.R, a.centres, b.R, b.centres, SAME_DEGREES)) > SAME_CAMERAS
+        ):
+            return other
     return None
 
 

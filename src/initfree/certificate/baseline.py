@@ -66,7 +66,7 @@ def baselines(problem: Problem) -> Baselines:
     A neighbour is one of the six cameras that share most landmarks. For `turning` the largest residual counts, because a
     camera needs a baseline to one of them only.
     """
-    tracks, calibrated = problem.tracks, problem.calibrated
+    tracks, calibrated = problem.tracks, _rotations_tell(problem)
     shared = tracks.covisible
     known: dict[tuple[int, int], float] = {}
 
@@ -100,6 +100,12 @@ def baselines(problem: Problem) -> Baselines:
     return Baselines(turning, three, calibrated)
 
 
+def _rotations_tell(problem: Problem) -> bool:
+    """Whether the input knew the intrinsics: those found with the cameras of a plane, or of cameras that only turn, could
+    be any."""
+    return problem.calibrated and problem.observations.intrinsics == "known"
+
+
 def _left_over(problem: Problem, pairs: list[tuple[int, int]]) -> Array:
     """Median residual of each pair of cameras in pixels; NaN where they share too little."""
     tracks, unit = problem.tracks, problem.unit.mean(axis=1)
@@ -110,10 +116,11 @@ def _left_over(problem: Problem, pairs: list[tuple[int, int]]) -> Array:
     real = np.arange(row.shape[1]) < count[:, None]
     row[real] = np.concatenate([np.empty((0, 2), dtype=np.int64), *matches])
     a, b = (np.concatenate([problem.m[side], np.ones((*side.shape, 1))], axis=2) for side in (row[..., 0], row[..., 1]))
-    if problem.calibrated:
+    calibrated = _rotations_tell(problem)
+    if calibrated:
         a, b = (rays / np.linalg.norm(rays, axis=2, keepdims=True) for rays in (a, b))
-    residual = _rotation_residuals(a, b, real) if problem.calibrated else _homography_residuals(a, b, real)
-    least = _LEAST_SHARED if problem.calibrated else _LEAST_FOR_HOMOGRAPHY
+    residual = _rotation_residuals(a, b, real) if calibrated else _homography_residuals(a, b, real)
+    least = _LEAST_SHARED if calibrated else _LEAST_FOR_HOMOGRAPHY
     return np.where(count >= least, _medians(unit[row[..., 0]] * residual, real), np.nan)
 
 

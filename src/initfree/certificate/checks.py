@@ -1,4 +1,4 @@
-"""What is asked of the evidence, one question a function; `CHECKS` is the list.
+"""The checks of the evidence, one question a function; `CHECKS` is the list.
 
 A check returns a `Finding`: its margin is negative where the check fails, and then the reason says why in plain words and
 `failing` which images do not agree with the others. A doubt is a failure that a second start settles: if it finds the same
@@ -17,7 +17,7 @@ from initfree.data.tracks import Array
 
 _NAMED = 8
 """images that a reason names"""
-NOT_DOUBLED = "not doubled"
+NOT_DOUBLED, LEFT_OUT = "not doubled", "left out"
 PURITY, CAMERA_PURITY = "purity", "purity of every camera"
 DETERMINED, CERTAIN_CAMERAS, CERTAIN_FOCAL_LENGTH = "determined", "certain cameras", "certain focal length"
 _MANY_TWINS = 0.3
@@ -43,6 +43,10 @@ class Finding:
     @property
     def passed(self) -> bool:
         return self.margin >= 0.0
+
+
+Check = Callable[[Evidence], Finding | None]
+"""None where it does not apply"""
 
 
 def enough_images(e: Evidence) -> Finding:
@@ -153,9 +157,7 @@ def _relative_joint(e: Evidence, check: str, least: float, more: str = "", *, do
 
 def hinge(e: Evidence) -> Finding:
     """Two parts must not be joined along a line or at a spot alone, see `certificate.hinge`."""
-    if e.closer is None:
-        return Finding("hinge", _CERTAIN, "")
-    h = e.closer.hinge
+    h = e.hinge
     reason = (
         f"not determined: {_part(e, h.smaller)} and the others are joined by {h.joining} landmarks {h.shape}, about which "
         "they may turn"
@@ -165,9 +167,7 @@ def hinge(e: Evidence) -> Finding:
 
 def determined(e: Evidence) -> Finding:
     """Reconstructions that the noise could as well have led to must not be far from this one."""
-    if e.closer is None:
-        return Finding(DETERMINED, _CERTAIN, "")
-    d = e.closer.determination
+    d = e.determination
     auc = min(d.rotation_auc20, d.translation_auc20)
     margin = min((auc - T.MIN_EXPECTED_AUC20) / 100.0, T.MAX_DRIFT - d.drift)
     if not d.system.tells:
@@ -175,11 +175,11 @@ def determined(e: Evidence) -> Finding:
     return Finding(DETERMINED, margin, f"not determined: {d.weakest.sentence(e.names)}" if margin < 0.0 else "")
 
 
-def certain_cameras(e: Evidence) -> Finding:
+def certain_cameras(e: Evidence) -> Finding | None:
     """A camera that few observations hold, or badly placed ones; asked where the others are determined."""
-    if e.closer is None or not determined(e).passed:
-        return Finding(CERTAIN_CAMERAS, _CERTAIN, "")
-    u = e.closer.determination.deviations
+    if not determined(e).passed:
+        return None
+    u = e.determination.deviations
     above = np.minimum(1.0 - u.rotation / T.MAX_CAMERA_TURN, 1.0 - u.centre / T.MAX_CAMERA_SHIFT)
     k = int(np.argmin(above))
     reason = (
@@ -191,9 +191,7 @@ def certain_cameras(e: Evidence) -> Finding:
 
 def not_doubled(e: Evidence) -> Finding:
     """Equal parts of the scene may have been taken for one."""
-    if e.closer is None:
-        return Finding(NOT_DOUBLED, _CERTAIN, "")
-    d = e.closer.duplication
+    d = e.duplication
     reason = (
         f"{_part(e, d.smaller)} and the others look at the same places from the same sides, but share only "
         f"{d.sharing:.0%} of what they should: parts that look alike may have been taken for one"
@@ -214,19 +212,20 @@ def safe_parallax(e: Evidence) -> Finding:
     return Finding("safe parallax", e.parallax / T.SAFE_PARALLAX - 1.0, reason, doubt=True)
 
 
-def not_reversed(e: Evidence) -> Finding:
+def not_reversed(e: Evidence) -> Finding | None:
     """A thing seen from afar may be turned inside out: see `reversal.reversal_rise`."""
-    better = "better" if e.reversal_rise is not None and e.reversal_rise < 0.0 else "as well"
+    if e.reversal_rise is None:
+        return None
+    better = "better" if e.reversal_rise < 0.0 else "as well"
     reason = f"ambiguous: the same turned inside out (depths reversed, as seen from afar) fits {better}"
-    margin = _CERTAIN if e.reversal_rise is None else e.reversal_rise / T.SIGNIFICANT - 1.0
-    return Finding("not reversed", margin, reason)
+    return Finding("not reversed", e.reversal_rise / T.SIGNIFICANT - 1.0, reason)
 
 
-def no_other(e: Evidence) -> Finding:
+def no_other(e: Evidence) -> Finding | None:
     """Another reconstruction must not fit as well: see `certificate.alternative`."""
     a = e.alternative
     if a is None:
-        return Finding("no other", _CERTAIN, "")
+        return None
     cost = f"at {a.ratio:.0%} of its cost" if abs(a.ratio - 1.0) >= 0.01 else "at the same cost"
     reason = (
         f"ambiguous: another reconstruction, far from this one (AUC@20 {a.rotation_auc20:.0f} / {a.translation_auc20:.0f} "
@@ -235,20 +234,21 @@ def no_other(e: Evidence) -> Finding:
     return Finding("no other", min(a.margin, _CERTAIN), reason)
 
 
-def focal_length(e: Evidence) -> Finding:
-    """Asked where focal lengths are unknown: see `focal.focal_rise`."""
+def focal_length(e: Evidence) -> Finding | None:
+    """Asked where focal lengths are not exact: see `focal.focal_rise`."""
+    if e.focal_rise is None:
+        return None
     reason = (
         f"the images do not tell the focal length: one {T.LONGER_FOCAL - 1.0:.0%} longer fits as well, with other depths"
     )
-    margin = _CERTAIN if e.focal_rise is None else e.focal_rise / T.SIGNIFICANT - 1.0
-    return Finding("focal length", margin, reason)
+    return Finding("focal length", e.focal_rise / T.SIGNIFICANT - 1.0, reason)
 
 
-def one_focal_length(e: Evidence) -> Finding:
+def one_focal_length(e: Evidence) -> Finding | None:
     """Camera models that fit as well must agree on the focal length: see `focal.FocalLengths`."""
     f = e.focal_lengths
     if f is None:
-        return Finding("one focal length", _CERTAIN, "")
+        return None
     reason = (
         f"the images do not tell the focal length: it is {f.shortest:.0f} px with a {f.models[0]} camera and "
         f"{f.longest:.0f} px with a {f.models[1]} one, which fit about as well"
@@ -256,11 +256,11 @@ def one_focal_length(e: Evidence) -> Finding:
     return Finding("one focal length", 1.0 - f.spread / T.MAX_FOCAL_SPREAD, reason)
 
 
-def certain_focal_length(e: Evidence) -> Finding:
+def certain_focal_length(e: Evidence) -> Finding | None:
     """Unknown focal lengths must not be free within wide limits."""
-    if e.closer is None or not e.closer.determination.system.tells:
-        return Finding(CERTAIN_FOCAL_LENGTH, _CERTAIN, "")
-    focal = e.closer.uncertainty.focal
+    if e.problem.exact or not e.system.tells:
+        return None
+    focal = e.uncertainty.focal
     k = int(np.argmax(focal))
     reason = (
         f"the images do not tell the focal length: the standard deviation of that of image {e.names[k]!r} is {focal[k]:.0%}"
@@ -268,15 +268,18 @@ def certain_focal_length(e: Evidence) -> Finding:
     return Finding(CERTAIN_FOCAL_LENGTH, 1.0 - float(focal[k]) / T.MAX_FOCAL_DEVIATION, reason)
 
 
-def left_out(e: Evidence) -> Finding:
+def left_out(e: Evidence) -> Finding | None:
     """Nothing may be left out where intrinsics are unknown: focal lengths found beside wrong images may be wrong too."""
-    whole = len(e.names) + len(e.left_out)
-    most = T.MAX_LEFT_OUT if e.calibrated else 0.0
+    gone = e.history.left_out
+    if not gone:
+        return None
+    whole = len(e.names) + len(gone)
+    most = T.MAX_LEFT_OUT if e.problem.exact else 0.0
     reason = (
-        f"only {len(e.names)} of {whole} images form one consistent reconstruction; left out: {listed(e.left_out)}"
-        f" ({e.left_out_because})"
+        f"only {len(e.names)} of {whole} images form one consistent reconstruction; left out: {listed(gone)}"
+        f" ({e.history.left_out_because})"
     )
-    return Finding("left out", most - len(e.left_out) / whole if e.left_out else _CERTAIN, reason)
+    return Finding(LEFT_OUT, most - len(gone) / whole, reason)
 
 
 def even_cameras(e: Evidence) -> Finding:
@@ -300,36 +303,35 @@ def systematic(e: Evidence) -> Finding:
     return Finding("coherent errors", T.MAX_SYSTEMATIC - e.systematic, reason, doubt=True)
 
 
-CHECKS: tuple[Callable[[Evidence], Finding], ...] = (
-    enough_images,
-    baselines,
-    redundancy,
-    spread,
-    noise,
-    share,
-    purity,
-    camera_share,
-    camera_purity,
-    camera_consensus,
-    camera_consensus_share,
-    joint,
-    even_joints,
-    parallax,
-    hinge,
-    determined,
-    certain_cameras,
-    not_doubled,
-    not_reversed,
-    no_other,
-    focal_length,
-    one_focal_length,
-    certain_focal_length,
-    left_out,
-    safe_joints,
-    safe_parallax,
-    even_cameras,
-    systematic,
+CHECKS: tuple[tuple[Check, ...], ...] = (
+    (
+        enough_images,
+        baselines,
+        redundancy,
+        spread,
+        noise,
+        share,
+        purity,
+        camera_share,
+        camera_purity,
+        camera_consensus,
+        camera_consensus_share,
+        joint,
+        even_joints,
+        parallax,
+        one_focal_length,
+        left_out,
+        safe_joints,
+        safe_parallax,
+        even_cameras,
+        systematic,
+    ),
+    (hinge, determined, certain_cameras, not_doubled, certain_focal_length),
+    (not_reversed,),
+    (no_other,),
+    (focal_length,),
 )
+"""in groups of rising cost: where a check of one group fails, and not as a doubt alone, the next groups are not asked"""
 
 
 def _part(e: Evidence, group: NDArray[np.bool_]) -> str:

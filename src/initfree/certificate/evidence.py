@@ -1,4 +1,6 @@
-"""The figures that a verdict rests on, gathered from a problem and its reconstruction; nothing is judged here.
+"""The figures that a verdict rests on: pure functions of problem, reconstruction and history; nothing is judged here.
+
+A figure is computed when a check first reads it, and kept. One that no check has read was not asked (`Evidence.asked`).
 
 What tells true from false is the worst camera, not means or medians: a failed reconstruction often has a small median
 residual, all depths positive and a low cost, and a few cameras that nothing agrees with. And wrong matches are far off,
@@ -6,19 +8,23 @@ while a bent reconstruction has errors of every size: so what counts is not how 
 but how many of those that come near do: the purity, at a radius that follows the noise.
 """
 
-from dataclasses import dataclass, fields
-from functools import partial
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from initfree.certificate.alternative import Alternative
+from initfree.certificate.alternative import Alternative, alternative, as_alternative, better_of, doubtful
 from initfree.certificate.baseline import Baselines, baselines
-from initfree.certificate.closer import CloserLook
 from initfree.certificate.coherence import coherence
-from initfree.certificate.focal import FocalLengths
+from initfree.certificate.focal import FocalLengths, focal_rise
+from initfree.certificate.hinge import Hinge, thinnest_hinge
+from initfree.certificate.history import History
 from initfree.certificate.joint import Joint, weakest_joint
+from initfree.certificate.modes import Determination, determination
+from initfree.certificate.reversal import reversal_rise
 from initfree.certificate.thresholds import (
     DEVIATIONS,
     FITS_WELL,
@@ -28,10 +34,13 @@ from initfree.certificate.thresholds import (
     MIN_JOINT_SHARE,
     NEAR,
 )
+from initfree.certificate.twins import Duplication, duplication
+from initfree.certificate.uncertainty import CameraSystem, Uncertainty, camera_system
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array, Tracks
-from initfree.stages.euclidean.residuals import INLIER_PIXELS, Residuals, residuals
+from initfree.stages.euclidean import FreeIntrinsics
+from initfree.stages.euclidean.residuals import INLIER_PIXELS, Residuals, consensus, residuals
 
 
 @dataclass(frozen=True)
@@ -53,64 +62,224 @@ class ByCamera:
     """pixels: smallest deviation of its observations over all directions in the image"""
 
 
-_PARTS = ("names", "by_camera", "joint", "baselines", "left_out_because", "closer", "alternative", "focal_lengths")
-"""of the evidence that are no numbers"""
+_OF_CAMERAS = (
+    "baselines", "joint", "system", "uncertainty", "determination", "duplication", "hinge", "reversal_rise", "alternative",
+    "focal_rise",
+)  # fmt: skip
+"""figures that stay when landmarks without a depth go and the cameras stay"""
 
 
-@dataclass(frozen=True)
 class Evidence:
-    """What a reconstruction looks like, and how it was come by."""
+    """What a reconstruction looks like, and how it came about; each figure is computed once, when it is first read."""
 
-    names: tuple[str, ...]
-    """image of each camera"""
-    calibrated: bool
-    equations: int
-    unknowns: int
-    size: float
-    """pixels along the longer side of the images"""
-    noise: float
-    """pixels: 40% quantile of a camera's errors, for the camera at the lower quartile"""
-    radius: float
-    """pixels within which an observation fits well: 3.5 times the noise, at least 1 px"""
-    inlier_pixels: float
-    """pixels within which an observation fits: 4, or the radius if larger"""
-    inlier_share: float
-    """observations that fit, in front of their camera"""
-    purity: float
-    """share of the observations that fit well among those that come within ten radii"""
-    by_camera: ByCamera
-    joint: Joint
-    """the weakest cut between images; of the observations before any were left out"""
-    coherence: float
-    """mean cosine between the residuals of neighbouring observations that fit, see `coherence.coherence`"""
-    systematic: float
-    """pixels: the coherent part of the noise, noise · (coherence less two deviations)^½"""
-    median_pixels: float
-    mean_pixels: float
-    """of the observations that fit"""
-    parallax: float
-    """degrees: median over landmarks of the widest angle between its rays"""
-    baselines: Baselines
-    focal_rise: float | None = None
-    """squared standard deviations by which focal lengths a tenth longer fit worse; None where known, or not asked"""
-    focal_lengths: FocalLengths | None = None
-    """what camera models that fit about as well say of unknown focal lengths; None where known, or only one was tried"""
-    reversal_rise: float | None = None
-    """the same for depths reversed; None where perspective tells the two apart, or not asked"""
-    alternative: Alternative | None = None
-    """another optimum; None where none was found, or there was no reason to look"""
-    closer: CloserLook | None = None
-    """what is asked only where nothing else stands against the reconstruction"""
-    confirmed: bool = False
-    """whether a second start found the same reconstruction"""
-    left_out: tuple[str, ...] = ()
-    """images that agree with nothing and are not part of the reconstruction"""
-    left_out_because: str = ""
-    """what was wrong with them"""
-    taken_back: bool = False
-    """whether images were placed by the landmarks of the others"""
-    intrinsics_doubt: str = ""
-    """why the given intrinsics look wrong, if they do and nothing better was found"""
+    def __init__(self, problem: Problem, reconstruction: Reconstruction, history: History | None = None) -> None:
+        self.problem = problem
+        self.reconstruction = reconstruction
+        self.history = History() if history is None else history
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what only other figures are made of: results go from process to process."""
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
+
+    def asked(self, figure: str) -> bool:
+        """Whether a figure has been computed."""
+        return figure in self.__dict__
+
+    def adding(self, **facts: Any) -> Self:
+        """The same figures with more facts in the history; a figure that the facts set is computed anew."""
+        history = replace(self.history, **facts)
+        return self._with(self.problem, self.reconstruction, history, lambda name: name not in facts)
+
+    def with_landmarks(self, problem: Problem, reconstruction: Reconstruction) -> Self:
+        """The same cameras with fewer landmarks; figures of the cameras stay."""
+        return self._with(problem, reconstruction, self.history, lambda name: name in _OF_CAMERAS)
+
+    def assuming(self, **figures: Any) -> Self:
+        """The evidence as if these figures had other values: for experiments with the verdict."""
+        other = self._with(self.problem, self.reconstruction, self.history, lambda _: True)
+        other.__dict__.update(figures)
+        return other
+
+    def _with(
+        self, problem: Problem, reconstruction: Reconstruction, history: History, stays: Callable[[str], bool]
+    ) -> Self:
+        other = type(self)(problem, reconstruction, history)
+        other.__dict__.update({
+            name: value for name, value in self.__dict__.items() if name not in other.__dict__ and stays(name)
+        })  # fmt: skip
+        return other
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Image of each camera."""
+        return self.problem.names
+
+    @cached_property
+    def equations(self) -> int:
+        return 2 * self.problem.tracks.observations
+
+    @cached_property
+    def unknowns(self) -> int:
+        tracks = self.problem.tracks
+        return 7 * tracks.cameras + 3 * tracks.landmarks - 7
+
+    @cached_property
+    def size(self) -> float:
+        """Pixels along the longer side of the images."""
+        return _size(self.problem)
+
+    @cached_property
+    def _residuals(self) -> Residuals:
+        return residuals(self.problem, self.reconstruction)
+
+    @cached_property
+    def _errors(self) -> Array:
+        """(observations,) pixels, infinite behind a camera."""
+        return _errors_in_front(self._residuals)
+
+    @cached_property
+    def _fits(self) -> NDArray[np.bool_]:
+        return self._errors <= self.inlier_pixels
+
+    @cached_property
+    def _agreeing(self) -> NDArray[np.bool_]:
+        """Observations that fit landmarks that at least three observations fit."""
+        tracks = self.problem.tracks
+        return self._fits & (np.bincount(tracks.landmark, weights=self._fits) >= 3)[tracks.landmark]
+
+    @cached_property
+    def noise(self) -> float:
+        """Pixels: 40% quantile of a camera's errors, for the camera at the lower quartile."""
+        return _noise(self.problem.tracks, self._errors)
+
+    @cached_property
+    def radius(self) -> float:
+        """Pixels within which an observation fits well: 3.5 times the noise, at least 1 px."""
+        return _radius(self.noise, self.size)
+
+    @cached_property
+    def inlier_pixels(self) -> float:
+        """Pixels within which an observation fits: 4, or the radius if larger."""
+        return max(INLIER_PIXELS, self.radius)
+
+    @cached_property
+    def inlier_share(self) -> float:
+        """Share of the observations that fit, in front of their camera."""
+        return float(np.mean(self._fits))
+
+    @cached_property
+    def purity(self) -> float:
+        """Share of the observations that fit well among those that come within ten radii."""
+        near = np.count_nonzero(self._errors <= NEAR * self.radius)
+        return float(np.count_nonzero(self._errors <= self.radius) / max(near, 1))
+
+    @cached_property
+    def by_camera(self) -> ByCamera:
+        return _by_camera(self.problem, self._errors, self._fits, self._agreeing, self.radius, self.inlier_pixels)
+
+    @cached_property
+    def joint(self) -> Joint:
+        """The weakest cut between images, over the observations before any were left out."""
+        own, before = joint_of(self.problem.tracks, self._fits), self.history.joint
+        return before if before is not None and before.observations > own.observations else own
+
+    @cached_property
+    def _coherence(self) -> tuple[float, float]:
+        units = self.problem.m * self.problem.unit
+        return coherence(self.problem.tracks, units, self._residuals.vectors, self._errors <= self.radius)
+
+    @cached_property
+    def coherence(self) -> float:
+        """Mean cosine between the residuals of neighbouring observations that fit, see `coherence.coherence`."""
+        return self._coherence[0]
+
+    @cached_property
+    def systematic(self) -> float:
+        """Pixels: the coherent part of the noise, noise · (coherence less two deviations)^½."""
+        mean, deviation = self._coherence
+        return min(self.noise, max_noise(self.size)) * float(np.sqrt(max(mean - DEVIATIONS * deviation, 0.0)))
+
+    @cached_property
+    def median_pixels(self) -> float:
+        return float(np.median(self._residuals.error))
+
+    @cached_property
+    def mean_pixels(self) -> float:
+        """Of the observations that fit."""
+        return float(np.mean(self._residuals.error[self._fits])) if self._fits.any() else float("inf")
+
+    @cached_property
+    def parallax(self) -> float:
+        """Degrees: median over landmarks of the widest angle between its rays."""
+        agreeing = self._agreeing
+        return median_parallax(self.problem.tracks, self.reconstruction, agreeing) if agreeing.any() else 0.0
+
+    @cached_property
+    def baselines(self) -> Baselines:
+        known = self.history.baselines
+        return baselines(self.problem) if known is None else known
+
+    @cached_property
+    def system(self) -> CameraSystem:
+        """The reduced camera system over the observations that agree; intrinsics move in it unless they are exact."""
+        problem, reconstruction = self.problem, self.reconstruction
+        return camera_system(
+            problem.tracks, problem.m, problem.unit, reconstruction.cameras, reconstruction.xyz,
+            consensus(problem, reconstruction), free=FreeIntrinsics.unless(problem.exact), groups=problem.camera_ids,
+        )  # fmt: skip
+
+    @cached_property
+    def uncertainty(self) -> Uncertainty:
+        """Standard deviations of every camera."""
+        return self.system.uncertainty()
+
+    @cached_property
+    def determination(self) -> Determination:
+        """How far reconstructions that the noise could as well have led to are from this one."""
+        return determination(self.system)
+
+    @cached_property
+    def duplication(self) -> Duplication:
+        """Whether equal parts of the scene lie on top of each other."""
+        problem, reconstruction, used = self.problem, self.reconstruction, self.system.weight > 0.0
+        return duplication(problem.tracks, problem.m, problem.unit, reconstruction.cameras, reconstruction.xyz, used)
+
+    @cached_property
+    def hinge(self) -> Hinge:
+        """Whether two parts are joined along a line or at a spot alone."""
+        return thinnest_hinge(self.problem.tracks, self.system.weight > 0.0, self.reconstruction.xyz)
+
+    @cached_property
+    def reversal_rise(self) -> float | None:
+        """Squared standard deviations by which reversed depths fit worse; None where perspective tells the two apart."""
+        return reversal_rise(self.problem, self.reconstruction)
+
+    @cached_property
+    def alternative(self) -> Alternative | None:
+        """Another optimum; None where none was found, or there is no reason to look."""
+        if not doubtful(self.determination, self.parallax):
+            return None
+        return alternative(self.problem, self.reconstruction, self.system)
+
+    def beside(self, others: list[Reconstruction]) -> Self:
+        """The evidence with other reconstructions of the same problem as possible alternatives."""
+        best = self.alternative if self.asked("alternative") else None
+        for other in others:
+            best = better_of(best, as_alternative(self.problem, self.reconstruction, other))
+        return self if best is None else self.assuming(alternative=best)
+
+    @cached_property
+    def focal_rise(self) -> float | None:
+        """Squared standard deviations by which focal lengths a tenth longer fit worse; None where they are exact."""
+        if self.problem.exact:
+            return None
+        known = self.history.focal_rise
+        return focal_rise(self.problem, self.reconstruction) if known is None else known
+
+    @property
+    def focal_lengths(self) -> FocalLengths | None:
+        """Focal lengths of the camera models that were tried."""
+        return self.history.focal_lengths
 
     @property
     def worst_camera(self) -> str:
@@ -125,72 +294,61 @@ class Evidence:
         return float(medians.max() / max(np.quantile(medians, 0.25, method="lower"), 0.2 * LEAST_RADIUS))
 
     def figures(self) -> dict[str, Any]:
-        """All numbers, of cameras the worst, as run.json has them."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in _PARTS:
-            del plain[name]
-        closer = {} if self.closer is None else self.closer.figures()
-        other = {} if self.alternative is None else self.alternative.figures()
-        other |= {} if self.focal_lengths is None else {"focal_spread": self.focal_lengths.spread}
-        return (
-            plain
-            | closer
-            | other
-            | {
-                "worst_camera": self.worst_camera,
-                "worst_share": float(self.by_camera.share.min()),
-                "worst_purity": float(self.by_camera.purity.min()),
-                "worst_consensus": int(self.by_camera.consensus.min()),
-                "unevenness": self.unevenness,
-                "joint_share": self.joint.share,
-                "turning": self.baselines.turning,
-                "spread": float(self.by_camera.spread.min()),
-            }
-        )
+        """All numbers, of cameras the worst, as run.json has them; those that no check asked for are missing."""
+        h, worst = self.history, self.by_camera
+        found: dict[str, Any] = {
+            "intrinsics": self.problem.intrinsics,
+            "confirmed": h.confirmed,
+            "left_out": h.left_out,
+            "resected": h.resected,
+            "intrinsics_doubt": h.intrinsics_doubt,
+            "joint_share": self.joint.share,
+            "turning": self.baselines.turning,
+            "worst_camera": self.worst_camera,
+            "worst_share": float(worst.share.min()),
+            "worst_purity": float(worst.purity.min()),
+            "worst_consensus": int(worst.consensus.min()),
+            "spread": float(worst.spread.min()),
+        }
+        found |= {name: getattr(self, name) for name in _NUMBERS}
+        found |= {name: getattr(self, name) for name in ("reversal_rise", "focal_rise") if self.asked(name)}
+        if self.focal_lengths is not None:
+            found["focal_spread"] = self.focal_lengths.spread
+        if self.asked("alternative") and self.alternative is not None:
+            found |= self.alternative.figures()
+        for name, read in _EXPENSIVE.items():
+            if self.asked(name):
+                found |= read(self)
+        return found
 
 
-def gather(problem: Problem, reconstruction: Reconstruction, moving: Baselines | None = None) -> Evidence:
-    """All figures that cost little; `moving` are the problem's baselines, where they are known already."""
-    tracks = problem.tracks
-    r = residuals(problem, reconstruction)
-    seen_at = _seen_at(r)
-    noise, size = _noise(tracks, seen_at), _size(problem)
-    radius = _radius(noise, size)
-    inlier_pixels = max(INLIER_PIXELS, radius)
-    fits = seen_at <= inlier_pixels
-    agreeing = fits & (np.bincount(tracks.landmark, weights=fits) >= 3)[tracks.landmark]
-    by_camera = _by_camera(problem, seen_at, fits, agreeing, radius, inlier_pixels)
-    mean_cosine, deviation = coherence(tracks, problem.m * problem.unit, r.vectors, seen_at <= radius)
-    coherent = max(mean_cosine - DEVIATIONS * deviation, 0.0)
-    near = float(np.count_nonzero(seen_at <= NEAR * radius))
-    return Evidence(
-        names=problem.names,
-        calibrated=problem.calibrated,
-        equations=2 * tracks.observations,
-        unknowns=7 * tracks.cameras + 3 * tracks.landmarks - 7,
-        size=size,
-        noise=noise,
-        radius=radius,
-        inlier_pixels=inlier_pixels,
-        inlier_share=float(np.mean(fits)),
-        purity=float(np.count_nonzero(seen_at <= radius) / max(near, 1.0)),
-        by_camera=by_camera,
-        joint=joint_of(tracks, fits),
-        coherence=mean_cosine,
-        systematic=min(noise, max_noise(size)) * float(np.sqrt(coherent)),
-        median_pixels=float(np.median(r.error)),
-        mean_pixels=float(np.mean(r.error[fits])) if fits.any() else float("inf"),
-        parallax=median_parallax(tracks, reconstruction, agreeing) if agreeing.any() else 0.0,
-        baselines=baselines(problem) if moving is None else moving,
-    )
+_NUMBERS = (
+    "equations", "unknowns", "size", "noise", "radius", "inlier_pixels", "inlier_share", "purity", "coherence", "systematic",
+    "median_pixels", "mean_pixels", "parallax", "unevenness",
+)  # fmt: skip
+_EXPENSIVE: dict[str, Callable[[Evidence], dict[str, float]]] = {
+    "uncertainty": lambda e: {
+        "rotation_deviation": float(e.uncertainty.rotation.max()),
+        "centre_deviation": float(e.uncertainty.centre.max()),
+        "focal_deviation": float(e.uncertainty.focal.max()),
+    },
+    "determination": lambda e: {
+        "expected_rotation_auc20": e.determination.rotation_auc20,
+        "expected_translation_auc20": e.determination.translation_auc20,
+        "drift": e.determination.drift,
+    },
+    "duplication": lambda e: {"sharing": e.duplication.sharing, "twins": e.duplication.twins},
+    "hinge": lambda e: {"hinge_thickness": e.hinge.thickness, "hinge_lever": e.hinge.lever},
+}
+"""figures that cost more, as numbers"""
 
 
 def fitting_radius(problem: Problem, reconstruction: Reconstruction) -> float:
     """Pixels within which an observation fits well, as the noise sets them."""
-    return _radius(_noise(problem.tracks, _seen_at(residuals(problem, reconstruction))), _size(problem))
+    return _radius(_noise(problem.tracks, _errors_in_front(residuals(problem, reconstruction))), _size(problem))
 
 
-def _seen_at(r: Residuals) -> Array:
+def _errors_in_front(r: Residuals) -> Array:
     """Errors in pixels, infinite behind a camera."""
     return np.where((r.depth > 0.0) & np.isfinite(r.error), r.error, np.inf)
 
@@ -224,15 +382,15 @@ def _split_by_camera(tracks: Tracks, values: Array) -> list[Array]:
     return np.split(values[tracks.by_camera], tracks.camera_ptr[1:-1])
 
 
-def _noise(tracks: Tracks, seen_at: Array) -> float:
+def _noise(tracks: Tracks, errors: Array) -> float:
     """Of the better cameras: a few bad ones, or 20% of wrong matches, do not change it."""
-    quantiles = [np.quantile(e, 0.4, method="lower") for e in _split_by_camera(tracks, seen_at)]
+    quantiles = [np.quantile(e, 0.4, method="lower") for e in _split_by_camera(tracks, errors)]
     return float(np.quantile(quantiles, 0.25, method="lower"))
 
 
 def _by_camera(
     problem: Problem,
-    seen_at: Array,
+    errors: Array,
     fits: NDArray[np.bool_],
     agreeing: NDArray[np.bool_],
     radius: float,
@@ -244,11 +402,11 @@ def _by_camera(
         return np.bincount(tracks.cam, weights=chosen, minlength=tracks.cameras).astype(np.float64)
 
     seen, consensus = np.bincount(tracks.cam, minlength=tracks.cameras), count(agreeing)
-    near = np.maximum(count(seen_at <= NEAR * radius), 1.0)
-    fitting = [e[e <= inlier_pixels] for e in _split_by_camera(tracks, seen_at)]
+    near = np.maximum(count(errors <= NEAR * radius), 1.0)
+    fitting = [e[e <= inlier_pixels] for e in _split_by_camera(tracks, errors)]
     return ByCamera(
         share=count(fits) / seen,
-        purity=count(seen_at <= radius) / near,
+        purity=count(errors <= radius) / near,
         near=near,
         consensus=consensus,
         consensus_share=consensus / seen,

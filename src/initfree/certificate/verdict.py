@@ -3,22 +3,20 @@
 How the thresholds were chosen, and how often the verdict is wrong on data that it never saw, stands in docs/certificate.md.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from initfree.certificate.alternative import Alternative, alternative, doubtful
-from initfree.certificate.baseline import Baselines
+import numpy as np
+
 from initfree.certificate.checks import CHECKS, Finding, listed
-from initfree.certificate.closer import look_closer
-from initfree.certificate.evidence import Evidence, gather
-from initfree.certificate.focal import focal_rise
-from initfree.certificate.reversal import reversal_rise
+from initfree.certificate.evidence import Evidence
+from initfree.certificate.history import History
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
-from initfree.engine.parallel import beside
+from initfree.errors import InputError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Certificate:
     """The verdict, its reason in plain words, and what it rests on."""
 
@@ -31,7 +29,7 @@ class Certificate:
     failing: tuple[str, ...]
     """images that do not agree with the others"""
     findings: tuple[Finding, ...]
-    """of every check"""
+    """of every check that was asked and applies"""
     evidence: Evidence
 
     def __repr__(self) -> str:
@@ -43,72 +41,69 @@ class Certificate:
         return verdict | self.evidence.figures() | {"checks": [asdict(finding) for finding in self.findings]}
 
 
-def certify(
-    problem: Problem,
-    reconstruction: Reconstruction,
-    moving: Baselines | None = None,
-    *,
-    rise: float | None = None,
-    found: bool = False,
-) -> Certificate:
-    """The verdict on a reconstruction; `moving` are the problem's baselines and `rise` its `focal_rise`, where they are
-    known already, if need be of the problem that it is nearly all of; `found` says that the intrinsics of a calibrated
-    problem were found with the reconstruction, and are as uncertain as that.
-
-    What costs more is asked only where nothing else stands against the reconstruction; of unknown focal lengths beside it.
-    """
-    certificate = judge(gather(problem, reconstruction, moving))
-    if not (certificate.accepted or certificate.doubtful):
-        return certificate
-    known = problem.calibrated or rise is not None
-    with beside(lambda: rise if known else focal_rise(problem, reconstruction)) as told:
-        certificate = judge(replace(certificate.evidence, closer=look_closer(problem, reconstruction, found=found)))
-    if certificate.accepted or certificate.doubtful:
-        certificate = judge(replace(certificate.evidence, reversal_rise=reversal_rise(problem, reconstruction)))
-    if certificate.accepted or certificate.doubtful:
-        other = _another(problem, reconstruction, certificate.evidence)
-        certificate = judge(replace(certificate.evidence, alternative=other))
-    if not problem.calibrated and (certificate.accepted or certificate.doubtful):
-        certificate = judge(replace(certificate.evidence, focal_rise=told()))
-    return certificate
+def certify(problem: Problem, reconstruction: Reconstruction, history: History | None = None) -> Certificate:
+    """The verdict on a reconstruction of a problem, whose labelled images and landmarks may stand in any order."""
+    return judge(Evidence(problem, in_order_of(problem, reconstruction), history))
 
 
-def _another(problem: Problem, reconstruction: Reconstruction, evidence: Evidence) -> Alternative | None:
-    """Another optimum, looked for where there is reason to."""
-    if evidence.closer is None or not doubtful(evidence.closer.determination, evidence.parallax):
-        return None
-    return alternative(problem, reconstruction, evidence.closer.determination.system)
+def in_order_of(problem: Problem, reconstruction: Reconstruction) -> Reconstruction:
+    """The reconstruction in the problem's order of cameras and landmarks, by names and ids where it has them."""
+    r, tracks = reconstruction, problem.tracks
+    if (len(r.R), len(r.xyz)) != (tracks.cameras, tracks.landmarks):
+        raise InputError(
+            f"the reconstruction has {len(r.R)} cameras and {len(r.xyz)} landmarks; expected the problem's "
+            f"{tracks.cameras} and {tracks.landmarks}"
+        )
+    cameras, landmarks = np.arange(tracks.cameras), np.arange(tracks.landmarks)
+    if r.names and r.names != problem.names:
+        place = {name: k for k, name in enumerate(r.names)}
+        missing = [name for name in problem.names if name not in place]
+        if missing:
+            raise InputError(f"the reconstruction has no camera of image {missing[0]!r}; expected the problem's images")
+        cameras = np.array([place[name] for name in problem.names])
+    if len(r.ids) and not np.array_equal(r.ids, problem.landmark_ids):
+        order = np.argsort(r.ids, kind="stable")
+        landmarks = order[np.minimum(np.searchsorted(r.ids[order], problem.landmark_ids), len(order) - 1)]
+        missing = problem.landmark_ids[r.ids[landmarks] != problem.landmark_ids]
+        if len(missing):
+            raise InputError(f"the reconstruction has no landmark {missing[0]}; expected the problem's landmarks")
+    return r.subset(cameras, landmarks)
 
 
 def judge(evidence: Evidence) -> Certificate:
     """Accepted if every check passes; doubts do not count where a second start confirmed the reconstruction."""
-    findings = tuple(check(evidence) for check in CHECKS)
-    counted = [finding for finding in findings if not (finding.doubt and evidence.confirmed)]
+    findings: list[Finding] = []
+    for group in CHECKS:
+        found = [finding for check in group if (finding := check(evidence)) is not None]
+        findings += found
+        if any(not (finding.passed or finding.doubt) for finding in found):
+            break
+    counted = [finding for finding in findings if not (finding.doubt and evidence.history.confirmed)]
     failed = [finding for finding in counted if not finding.passed]
     against = [finding for finding in failed if not finding.doubt] or failed
     accepted = not against
     return Certificate(
         accepted=accepted,
         doubtful=not accepted and all(finding.doubt for finding in against),
-        reason=_agreement(evidence, findings) if accepted else _objection(evidence, against),
+        reason=_agreement(evidence.history, findings) if accepted else _objection(evidence.history, against),
         margin=min(finding.margin for finding in counted),
         failing=tuple(dict.fromkeys(name for finding in against for name in finding.failing)),
-        findings=findings,
+        findings=tuple(findings),
         evidence=evidence,
     )
 
 
-def _agreement(e: Evidence, findings: tuple[Finding, ...]) -> str:
+def _agreement(history: History, findings: list[Finding]) -> str:
     reason = "the observations agree with every camera"
-    if e.left_out:
-        reason += f" but those left out: {listed(e.left_out)}"
-    if e.taken_back:
+    if history.left_out:
+        reason += f" but those left out: {listed(history.left_out)}"
+    if history.resected:
         reason += "; some were found from the landmarks of the others"
-    if e.confirmed and any(not finding.passed for finding in findings):
+    if history.confirmed and any(not finding.passed for finding in findings):
         reason += ", and two starts found the same"
     return reason
 
 
-def _objection(e: Evidence, against: list[Finding]) -> str:
-    doubt = [e.intrinsics_doubt] if e.intrinsics_doubt else []
+def _objection(history: History, against: list[Finding]) -> str:
+    doubt = [history.intrinsics_doubt] if history.intrinsics_doubt else []
     return "; ".join([*doubt, *(finding.reason for finding in against)])

@@ -54,7 +54,7 @@ def print_result(console: Console, result: Result, seconds: float, *, verbose: b
         soft_wrap=True,
     )
     print_cameras(console, result.cameras)
-    for name, offset in result.synchronisation.items():
+    for name, offset in result.synchronisation().items():
         if offset.told:
             console.print(f"note: {name} is out of step: it {offset}", soft_wrap=True)
     for note in result.notes:
@@ -75,7 +75,7 @@ def _print_stages(console: Console, result: Result, verbose: bool) -> None:
         figures = [cost, mean] if verbose else []
         table.add_row(stage.name, str(stage.iterations or ""), f"{stage.seconds:.2f}", *figures, stage.reason)
     console.print(table)
-    upgraded = result.upgraded
+    upgraded = result.intermediate.upgraded
     if verbose:
         condition = f", conditioning {upgraded.conditioning:.3g}" if upgraded.singular_values else ""
         console.print(

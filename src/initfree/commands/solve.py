@@ -176,7 +176,10 @@ def _show(result: Result, output: Path, metrics: dict[str, Metrics] | None, seco
 
 def _scored(result: Result, truth: Reconstruction) -> dict[str, Metrics]:
     """The metrics after each stage that has a reconstruction."""
-    stages = {"before_upgrade": result.before, "after_upgrade": result.upgraded.reconstruction}
+    stages = {
+        "before_upgrade": result.intermediate.before,
+        "after_upgrade": result.intermediate.upgraded.reconstruction,
+    }
     if result.config.adjust:
         stages["after_adjustment"] = result.reconstruction
     return {name: evaluate_models(reconstruction, truth) for name, reconstruction in stages.items()}

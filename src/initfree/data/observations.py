@@ -21,7 +21,7 @@ _FARTHEST = 1e6
 """calibrated units or image widths: beyond, a coordinate is no observation but a broken number"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Image:
     """An image of the input: its name, its camera and its keypoints as the input has them."""
 
@@ -32,7 +32,7 @@ class Image:
     """(keypoints, 2) in pixels"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Observations:
     """Everything that an input says about images."""
 
@@ -41,6 +41,7 @@ class Observations:
     cameras: dict[int, Any]
     """pycolmap.Camera by camera id: what the given intrinsics are, and what the written model has"""
     intrinsics: Intrinsics
+    """what the input says of them; never rewritten, whatever a solve finds"""
     image: Index
     """(observations,) index into `images`"""
     landmark_id: Index
@@ -62,12 +63,6 @@ class Observations:
     """of arrays of cameras, by landmark id: its frame and its point, as the input calls them"""
     mounts: Mounts | None = None
     """by image id, where the input has a rig of two cameras or more: which images were taken together"""
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether focal lengths are known: `normalised` are then calibrated rays. Where they are to be refined they are what
-        the given intrinsics make of the keypoints, and where they are unknown scaled pixels."""
-        return self.intrinsics == "known"
 
     def __repr__(self) -> str:
         return f"Observations({self.source}: {len(self.images)} images, {len(self.image)} observations)"

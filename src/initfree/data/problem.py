@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,10 @@ from initfree.errors import InputError
 MIN_CAMERA_OBSERVATIONS = 6
 """A projective camera has 11 degrees of freedom; six observations give twelve equations."""
 
+
+Calibration = Literal["given", "found", "free"]
+"""what a problem's focal lengths and distortion are: given: those of the input, taken as exact; found: estimated from these
+observations, and as uncertain as the cameras; free: part of what a solve moves"""
 
 _MANY_PAIRS = 4000
 """of cameras that share landmarks, each twice: the numbers of fewer stay in a core's cache whatever the order"""
@@ -37,7 +41,7 @@ class Dropped:
     """connected components of the covisibility graph after filtering; one is solved"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """Filtered observations, sorted by landmark and camera, built once and solved many times."""
 
@@ -54,10 +58,20 @@ class Problem:
     """(observations,)"""
     min_obs: int
     dropped: Dropped
+    intrinsics: Calibration
+    """of this problem; what the input said of them stays `observations.intrinsics`"""
+    rays: bool
+    """whether `m` are rays through the cameras of `observations`, or pixels scaled to about [-1, 1]"""
 
     @property
     def calibrated(self) -> bool:
-        return self.observations.calibrated
+        """Whether a solve takes the intrinsics as they are: `m` are then calibrated rays."""
+        return self.intrinsics != "free"
+
+    @property
+    def exact(self) -> bool:
+        """Whether the intrinsics are taken as exact."""
+        return self.intrinsics == "given"
 
     @cached_property
     def camera_ids(self) -> Index:
@@ -163,6 +177,8 @@ def build_problem(observations: Observations, min_obs: int = 3) -> Problem:
             images=tuple(o.images[k].name for k in lost),
             components=components,
         ),
+        intrinsics="given" if o.intrinsics == "known" else "free",
+        rays=o.intrinsics != "unknown",
     )
 
 

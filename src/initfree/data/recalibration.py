@@ -41,7 +41,7 @@ def found_camera(problem: Problem, focal: Array, radial: Array, camera_id: int) 
     """
     camera = problem.observations.cameras[camera_id]
     mine = np.flatnonzero(problem.camera_ids == camera_id)
-    if problem.observations.intrinsics == "refine":
+    if problem.rays:
         params = np.array(camera.params)
         params[camera.focal_length_idxs()] *= float(np.median(focal[mine]))
         return pycolmap.Camera(
@@ -58,7 +58,7 @@ def found_camera(problem: Problem, focal: Array, radial: Array, camera_id: int) 
 def with_cameras(
     problem: Problem, cameras: Mapping[int, pycolmap.Camera], camera_ids: Index | None = None
 ) -> tuple[Problem, Index] | None:
-    """The problem with `cameras` (by id) in place of those it has, calibrated, and which landmarks are left.
+    """The problem with `cameras` (by id), found from its images, in place of those it has, and which landmarks are left.
 
     `camera_ids` (solved cameras,) gives their images other cameras than the input does. Observations that a camera maps no
     ray to are left out; None where that leaves too few of an image, or takes the images apart.
@@ -74,7 +74,7 @@ def with_cameras(
     rays = _rays(_pixels(problem, o.image, o.keypoint), id_of[o.image], by_id)
     seen = np.isfinite(rays).all(axis=1)
     observations = replace(
-        o, images=tuple(images), cameras=by_id, intrinsics="known",
+        o, images=tuple(images), cameras=by_id,
         image=o.image[seen], landmark_id=o.landmark_id[seen], keypoint=o.keypoint[seen], normalised=rays[seen],
         image_unit=unit, undistortable=o.undistortable + int(np.count_nonzero(~seen)),
         colour=None if o.colour is None else o.colour[seen],
@@ -82,7 +82,8 @@ def with_cameras(
     m = _rays(keypoints_of(problem), id_of[problem.images[problem.tracks.cam]], by_id)
     usable = np.asarray(np.isfinite(m).all(axis=1))
     left = np.arange(problem.tracks.landmarks)
-    same = replace(problem, observations=observations, m=m, unit=unit[problem.images[problem.tracks.cam]])
+    units = unit[problem.images[problem.tracks.cam]]
+    same = replace(problem, observations=observations, m=m, unit=units, intrinsics="found", rays=True)
     if usable.all():
         return same, left
     return restricted(same, usable, problem.min_obs)

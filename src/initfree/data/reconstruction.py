@@ -11,7 +11,7 @@ def _no_ids() -> Index:
     return np.empty(0, dtype=np.int64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reconstruction:
     """Metric up to a similarity: cameras x = R X + t, seen at f π(x)(1 + k1 n + k2 n²) with n = |π(x)|², and landmarks X.
 

@@ -62,7 +62,9 @@ def summary_page(run: dict[str, Any], scene: Scene, figures: ResidualFigures) ->
 def command(run: dict[str, Any]) -> str:
     """What a shell needs to do the same again, or Python where the input was no file: what differs from the defaults."""
     configuration = run["configuration"]
-    chosen = {f.name: configuration[f.name] for f in fields(SolveConfig) if configuration[f.name] != f.default}
+    # JSON has lists for tuples.
+    values = {f.name: tuple(v) if isinstance(v := configuration[f.name], list) else v for f in fields(SolveConfig)}
+    chosen = {f.name: values[f.name] for f in fields(SolveConfig) if values[f.name] != f.default}
     if not Path(str(run["input"])).exists():
         options = ", ".join(f"{name}={value!r}" for name, value in chosen.items())
         return f"initfree.solve(problem, initfree.SolveConfig({options}), strategy={run['strategy']!r})"
@@ -75,7 +77,7 @@ def command(run: dict[str, Any]) -> str:
         flag = "--" + name.replace("_", "-")
         if isinstance(value, bool):
             words.append(flag if value else flag.replace("--", "--no-", 1))
-        elif isinstance(value, list):
+        elif isinstance(value, list | tuple):
             words += [flag, *map(str, value)]
         else:
             words += [flag, str(value)]

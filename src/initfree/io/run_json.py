@@ -20,10 +20,10 @@ _PACKAGES = ("initfree", "numpy", "scipy", "numba", "pycolmap")
 
 def describe(result: "Result") -> dict[str, Any]:
     """The run as plain values; `seconds` are those of its stages."""
-    problem, upgraded = result.problem, result.upgraded
+    problem, upgraded = result.problem, result.intermediate.upgraded
     return {
         "input": problem.observations.source,
-        "configuration": asdict(result.config) | {"min_obs": problem.min_obs, "calibrated": problem.calibrated},
+        "configuration": asdict(result.config) | {"min_obs": problem.min_obs},
         # They are loaded: asking for the metadata of what is installed reads and parses a file each.
         "versions": {name: import_module(name).__version__ for name in _PACKAGES} | {"python": platform.python_version()},
         "problem": {
@@ -46,8 +46,9 @@ def describe(result: "Result") -> dict[str, Any]:
             "anisotropy": upgraded.anisotropy,
         },
         "intrinsics": {
-            "given": result.given or problem.observations.intrinsics,
-            "known": problem.calibrated,
+            "given": problem.observations.intrinsics,
+            "known": problem.exact,
+            "status": problem.intrinsics,
             "focal_pixels": dict(zip(problem.names, result.focal_pixels.tolist(), strict=True)),
             "radial": dict(zip(problem.names, result.reconstruction.radial.tolist(), strict=True)),
             "cameras": _cameras(result) if problem.calibrated else None,
@@ -57,7 +58,7 @@ def describe(result: "Result") -> dict[str, Any]:
         "weakest_joint": _joint(result),
         "uncertainty": _uncertainty(result),
         "cameras": {report.name: asdict(report) for report in result.cameras},
-        "synchronisation": {name: asdict(offset) for name, offset in result.synchronisation.items()},
+        "synchronisation": {name: asdict(offset) for name, offset in result.synchronisation().items()},
         "notes": list(result.notes),
         "truth": None,
         "metrics": None,
@@ -89,7 +90,7 @@ def _uncertainty(result: "Result") -> dict[str, Any]:
         "scene_extent": u.extent,
         "rotation_degrees": dict(zip(names, u.rotation.tolist(), strict=True)),
         "centre_share_of_extent": dict(zip(names, u.centre.tolist(), strict=True)),
-        "focal_share": None if result.problem.calibrated else dict(zip(names, u.focal.tolist(), strict=True)),
+        "focal_share": None if result.problem.exact else dict(zip(names, u.focal.tolist(), strict=True)),
     }
 
 

@@ -53,7 +53,8 @@ def tracks_of_agreeing_matches(
         whole = build_problem(observations, least)
     except InputError:  # next to nothing agrees
         return None
-    return whole if np.array_equal(whole.images, problem.images) else None
+    same = np.array_equal(whole.images, problem.images)
+    return replace(whole, intrinsics=problem.intrinsics, rays=True) if same else None
 
 
 def _essential_matrices(problem: Problem, reconstruction: Reconstruction, pairs: VerifiedPairs) -> Array:

@@ -55,7 +55,7 @@ def guess_focals(problem: Problem, seed: int, on_pair: OnPair | None = None) -> 
     pairs = _fundamental_matrices(problem, seed, on_pair) if pairs is None else pairs
     if pairs is None:
         return None
-    typical = 1.0 if problem.observations.intrinsics == "refine" else TYPICAL_FOCAL
+    typical = 1.0 if problem.rays else TYPICAL_FOCAL
     everywhere = np.broadcast_to(_FOCALS, (len(pairs.F), len(_FOCALS)))
     shared = _best(pairs.weight, _cost(pairs.F, everywhere, everywhere), typical)
     ids, group = np.unique(problem.camera_ids, return_inverse=True)
@@ -83,8 +83,7 @@ def _best(weight: Array, cost: Array, typical: float) -> float:
 def with_focals(problem: Problem, focal: Array) -> Problem:
     """The problem as if it were calibrated, with these focal lengths and no distortion."""
     scale = focal[problem.tracks.cam][:, None]
-    observations = replace(problem.observations, intrinsics="known")
-    return replace(problem, observations=observations, m=problem.m / scale, unit=problem.unit * scale)
+    return replace(problem, m=problem.m / scale, unit=problem.unit * scale, intrinsics="found")
 
 
 def _cost(F: Array, fk: Array, fl: Array) -> Array:
@@ -133,7 +132,7 @@ def _given_matrices(problem: Problem) -> _Pairs | None:
         return None
     T = np.zeros((len(o.images), 3, 3))
     T[:, 0, 0], T[:, 1, 1] = o.image_unit.T
-    T[:, :, 2] = [(*_middle(o.cameras[image.camera_id], o.intrinsics == "unknown"), 1.0) for image in o.images]
+    T[:, :, 2] = [(*_middle(o.cameras[image.camera_id], not problem.rays), 1.0) for image in o.images]
     i, j = o.pairs.image[number].T
     F = T[j].transpose(0, 2, 1) @ o.pairs.F[number] @ T[i]
     F /= np.linalg.norm(F, axis=(1, 2), keepdims=True)

@@ -1,0 +1,57 @@
+"""The end of a solve: `FINISH` lists what is done with the best solution of the starts, in order.
+
+A step takes a solution and returns another one, or None where it has nothing to do. Steps for rejected solutions mend them,
+and count only where what they return is accepted; steps for accepted ones make them better, and their verdict counts
+whatever it is.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from initfree.auto.all_matches import on_all_matches
+from initfree.auto.calibration import recalibrate, recalibrate_guess
+from initfree.auto.completion import with_depths, without_outliers
+from initfree.auto.consistent_part import consistent_part
+from initfree.auto.dominant_motion import dominant_motion
+from initfree.auto.search import Search
+from initfree.auto.solution import Solution
+from initfree.certificate.checks import LEFT_OUT
+
+
+@dataclass(frozen=True)
+class Step:
+    """A finishing step."""
+
+    name: str
+    run: Callable[[Search, Solution], Solution | None]
+    of: Literal["rejected", "accepted", "all"] = "accepted"
+    """solutions that it is for"""
+
+
+FINISH: tuple[Step, ...] = (
+    Step("dominant motion", dominant_motion, "rejected"),
+    Step("consistent part", consistent_part, "rejected"),
+    Step("guessed intrinsics", recalibrate_guess, "all"),
+    Step("outliers", without_outliers),
+    Step("intrinsics", recalibrate, "all"),
+    Step("all matches", on_all_matches),
+    Step("depths", with_depths),
+)
+
+
+def finished(search: Search, solution: Solution, steps: tuple[Step, ...] = FINISH) -> Solution:
+    """The solution after all steps that are not switched off (`SolveConfig.skip`)."""
+    for step in steps:
+        if step.name in search.config.skip or (step.of != "all" and (step.of == "accepted") != solution.accepted):
+            continue
+        other = step.run(search, solution)
+        if other is not None and (step.of != "rejected" or _mended(other)):
+            solution = other
+    return solution
+
+
+def _mended(solution: Solution) -> bool:
+    """Whether a rejected solution is accepted now, or only leaves out too much."""
+    failed = {finding.check for finding in solution.certificate.findings if not (finding.passed or finding.doubt)}
+    return solution.accepted or failed == {LEFT_OUT}

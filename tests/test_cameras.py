@@ -1,6 +1,7 @@
 """What is said of each camera: its error, its wrong detections, and who is bad."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pycolmap
@@ -54,11 +55,10 @@ def test_landmarks_that_the_solve_left_out_are_judged_too(scene):
     t = result.problem.tracks
     half = np.flatnonzero(np.arange(t.landmarks) % 2 == 0)
     rows = np.isin(t.landmark, half)
-    smaller = result.subset(
-        initfree.data.problem.restricted(result.problem, rows)[0],
-        slice(None),
-        half,
-        result.reconstruction.subset(slice(None), half),
+    smaller = replace(
+        result,
+        problem=initfree.data.problem.restricted(result.problem, rows)[0],
+        reconstruction=result.reconstruction.subset(slice(None), half),
     )
     everything, found = all_detections(smaller.problem, smaller.reconstruction)
     assert everything.tracks.landmarks == t.landmarks

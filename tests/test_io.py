@@ -99,8 +99,8 @@ def test_poses_and_points_of_the_input_change_nothing(scene, formulation):
     plain = single(initfree.load(to_reconstruction(scene)), config)
     other = single(initfree.load(scrambled(to_reconstruction(scene), np.random.default_rng(1))), config)
     for a, b in (
-        (plain.P, other.P),
-        (plain.X, other.X),
+        (plain.intermediate.P, other.intermediate.P),
+        (plain.intermediate.X, other.intermediate.X),
         (plain.reconstruction.R, other.reconstruction.R),
         (plain.reconstruction.xyz, other.reconstruction.xyz),
     ):

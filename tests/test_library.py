@@ -43,6 +43,19 @@ def result(scene: Scene) -> initfree.Result:
     return initfree.solve(initfree.Problem.from_tracks(*arrays(scene), cameras=K, sizes=(640, 480)))
 
 
+def test_every_scene_of_the_input_is_solved_largest_first_with_a_verdict_of_its_own(scene):
+    small, (image, landmark, xy) = ring(cameras=7, landmarks=600, min_observations=3, seed=4), arrays(scene)
+    both = initfree.Problem.from_tracks(
+        np.concatenate([image, 20 + small.tracks.cam]), np.concatenate([landmark, 1000 + small.tracks.landmark]),
+        np.concatenate([xy, pixels(small)]), cameras=K, sizes=(640, 480),
+    )  # fmt: skip
+    assert small.tracks.observations > scene.tracks.observations
+    first, second = initfree.solve_components(both)
+    assert (first.accepted, second.accepted) == (True, True)
+    assert (len(first.reconstruction.R), len(second.reconstruction.R)) == (14, 7)
+    assert set(first.reconstruction.names).isdisjoint(second.reconstruction.names)
+
+
 # --- arrays in ------------------------------------------------------------------------------------------------------------
 
 

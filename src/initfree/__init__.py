@@ -23,7 +23,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from initfree.api import evaluate, solve, solve_each
+    from initfree.api import evaluate, solve, solve_components, solve_each
     from initfree.auto.parts import solve_in_parts
     from initfree.certificate import Certificate
     from initfree.config import SolveConfig
@@ -46,6 +46,7 @@ __all__ = [
     "evaluate",
     "load",
     "solve",
+    "solve_components",
     "solve_each",
     "solve_in_parts",
 ]
@@ -61,6 +62,7 @@ _HOMES = {
     "evaluate": "api",
     "load": "io.load",
     "solve": "api",
+    "solve_components": "api",
     "solve_each": "api",
     "solve_in_parts": "auto.parts",
 }

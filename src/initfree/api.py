@@ -20,7 +20,7 @@ from initfree.auto.strategy import solve_auto
 from initfree.certificate import certify
 from initfree.config import SolveConfig, Strategy
 from initfree.data.observations import Observations
-from initfree.data.problem import Problem
+from initfree.data.problem import Problem, of_other_images
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.shared_landmarks import landmark_matches
 from initfree.engine.parallel import in_order, one_blas_thread
@@ -80,6 +80,32 @@ def solve_each(
 
 def _solved(problem: Problem, config: SolveConfig, strategy: Strategy) -> Result:
     return solve(problem, config, strategy)
+
+
+def solve_components(
+    problem: Problem,
+    config: SolveConfig | None = None,
+    strategy: Strategy = "auto",
+    *,
+    on_progress: OnProgress | None = None,
+) -> tuple[Result, ...]:
+    """Every scene that the images show: a result each, with its own verdict; the first is that of `solve`.
+
+    What follows is solved of the images that no result before has: other components of the input, those with most images
+    first, each whatever its verdict; and images that an accepted reconstruction left out, where they form an accepted one
+    of their own. No two results have an image in common, and each stands in a world of its own. Components of two images
+    are none.
+    """
+    found: list[Result] = []
+    taken: set[str] = set()
+    rest: Problem | None = problem
+    while rest is not None:
+        result = solve(rest, config, strategy, on_progress=on_progress)
+        if result.accepted or not found or set(problem.names).isdisjoint(rest.names):
+            found.append(result)
+        taken |= set(result.problem.names if result.accepted else rest.names)
+        rest = of_other_images(problem, taken)
+    return tuple(found)
 
 
 def solve_single(

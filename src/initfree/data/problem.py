@@ -1,6 +1,6 @@
 """The problem: observations filtered, sorted and indexed, built once and solved many times."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -121,10 +121,11 @@ class Problem:
         return f"Problem({t.cameras} cameras, {t.landmarks} landmarks, {t.observations} observations)"
 
 
-def build_problem(observations: Observations, min_obs: int = 3) -> Problem:
+def build_problem(observations: Observations, min_obs: int = 3, among: NDArray[np.bool_] | None = None) -> Problem:
     """Filter, keep the largest connected component, sort.
 
     Landmarks with fewer than `min_obs` observations and cameras with fewer than six go, in turn, until none is left to go.
+    `among` (images,) restricts to some of the images.
     """
     if min_obs < 2:
         raise InputError(f"min_obs is {min_obs}; expected at least 2, because one observation fixes no landmark")
@@ -134,7 +135,8 @@ def build_problem(observations: Observations, min_obs: int = 3) -> Problem:
     if len(o.image) == 0:
         raise InputError(f"{o.source} has no observations: none of its keypoints belongs to a landmark")
     _, landmark = np.unique(o.landmark_id, return_inverse=True)
-    keep = _filter(o.image, landmark, np.ones(len(landmark), dtype=bool), min_obs)
+    wanted = np.ones(len(landmark), dtype=bool) if among is None else among[o.image]
+    keep = _filter(o.image, landmark, wanted, min_obs)
     components = 0
     if keep.any():
         keep, components = _largest_component(o.image, landmark, keep)
@@ -215,13 +217,24 @@ def _filter(image: Index, landmark: Index, keep: NDArray[np.bool_], min_obs: int
 
 
 def _largest_component(image: Index, landmark: Index, keep: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], int]:
-    """Observations of the component with most of them, and how many components there are."""
+    """Observations of the component with most images, of equals with most observations; and how many there are."""
     i, j = image[keep], landmark[keep]
     n = int(image.max()) + 1
     graph = coo_array((np.ones(len(i)), (i, n + j)), shape=(n + int(landmark.max()) + 1,) * 2)
     _, label = connected_components(graph, directed=False)
     sizes = np.bincount(label[i])
-    return keep & (label[image] == np.argmax(sizes)), int(np.count_nonzero(sizes))
+    images = np.bincount(label[np.unique(i)], minlength=len(sizes))
+    return keep & (label[image] == np.lexsort((sizes, images))[-1]), int(np.count_nonzero(sizes))
+
+
+def of_other_images(problem: Problem, taken: Iterable[str]) -> Problem | None:
+    """The largest component of the images that are not `taken`; None where no three of them are connected."""
+    o, names = problem.observations, set(taken)
+    try:
+        rest = build_problem(o, problem.min_obs, np.array([image.name not in names for image in o.images]))
+    except InputError:
+        return None
+    return rest if rest.tracks.cameras >= 3 else None
 
 
 def restricted(problem: Problem, keep: NDArray[np.bool_], least: int = 3) -> tuple[Problem, Index] | None:

@@ -1,7 +1,7 @@
 """Pages in headless Chromium, where that and Playwright are installed."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,10 @@ except ImportError:
     playwright = None
 _CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
 _FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-_PATIENCE = 60_000
+_PATIENCE = 300_000
+"""milliseconds: a busy machine is no failure"""
+_LOOK = 50
+"""milliseconds between two looks at a page that changes"""
 needs_a_browser = pytest.mark.skipif(
     playwright is None or _CHROMIUM is None, reason="Playwright or Chromium is not installed: pages are not looked at"
 )
@@ -46,6 +49,25 @@ class Visit:
         """Requests that leave the machine."""
         local = ("file:", "data:", "blob:", "http://127.0.0.1", "http://localhost", "ws:")
         return [url for url in self.requests if not url.startswith(local)]
+
+
+def eventually(page: Any, condition: Callable[[], bool]) -> None:
+    """The condition holds now, or as soon as the page has got there."""
+    for _ in range(_PATIENCE // _LOOK):
+        if condition():
+            return
+        page.wait_for_timeout(_LOOK)
+    assert condition()
+
+
+def at_rest(element: Any) -> bytes:
+    """Its picture, drawn and unchanged over several frames."""
+    before, same = b"", 0
+    while same < 3:
+        element.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        now = element.screenshot()
+        same, before = (same + 1 if now == before else 0), now
+    return before
 
 
 def overlaps(page: Any, inside: Any, selector: str) -> list[tuple[str, str]]:

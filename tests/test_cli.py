@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
@@ -43,7 +42,7 @@ def test_help_and_version_load_no_library():
     )
     for flag, word in (("--help", "solve"), ("--version", initfree.__version__)):
         process = python("-c", program.format(flag))
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate()
         assert process.returncode == 0, err
         assert word in out
 
@@ -105,7 +104,7 @@ def test_public_names_are_loaded_when_used():
 def test_compression_works_whatever_is_loaded_first():
     """pycolmap before Python's zlib aborts the process on the first compression."""
     process = python("-c", "import initfree, pycolmap, zlib; c = zlib.compressobj(); c.compress(b'a' * 999); c.flush()")
-    assert process.wait(timeout=60) == 0
+    assert process.wait() == 0
 
 
 def test_every_optional_package_has_an_extra():
@@ -137,29 +136,33 @@ def test_every_optional_package_has_an_extra():
 def test_missing_extras_are_named(module, arguments, extra, tmp_path):
     """In a process of its own, where the module cannot be imported."""
     program = f"import sys; sys.modules[{module!r}] = None\nfrom initfree.commands.cli import main\nmain({arguments!r})"
-    process = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-    )
+    process = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert process.returncode == 2, process.stderr
     assert f"initfree[{extra}]" in process.stderr
     assert process.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
+_SIGNAL_AT = """
+import os, sys
+from initfree.commands.cli import main
+class At:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), {number})
+sys.meta_path.insert(0, At())
+main(["solve", "missing", "-o", "out", "--help"])
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("delay", [0.1, 0.25, 0.5])
-def test_a_signal_while_libraries_load_ends_quietly(number, delay):
-    """From the moment the program itself runs; the interpreter's own start is not ours."""
-    program = "from initfree.commands.cli import main\nprint(flush=True)\nmain(['solve', 'missing', '-o', 'out', '--help'])"
-    process = python("-c", program)
-    assert process.stdout is not None
-    process.stdout.readline()
-    time.sleep(delay)
-    os.kill(process.pid, number)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode in (0, 128 + number)
-    assert "Traceback" not in err
-    assert "stack trace" not in err
+@pytest.mark.parametrize("module", ["pycolmap", "pycolmap._core", "numpy", "numba", "initfree.commands.solve"])
+def test_a_signal_while_libraries_load_ends_quietly(number, module):
+    """Sent the moment that a library is imported."""
+    process = python("-c", _SIGNAL_AT.format(module=module, number=int(number)))
+    out, err = process.communicate()
+    assert process.returncode == 128 + number
+    assert (out, err) == ("", "")
 
 
 def test_doctor_names_what_is_there_and_how_to_get_the_rest(capsys, monkeypatch):
@@ -194,7 +197,7 @@ def test_kernels_are_known_to_be_missing_where_nothing_is_kept(tmp_path):
 def test_a_solve_ends_with_all_that_it_printed_also_under_a_profiler(before, tmp_path):
     model = write_ring(tmp_path)
     process = python(*before, "-m", "initfree", "solve", str(model), "-o", str(tmp_path / "out"))
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate()
     assert process.returncode == 0, err
     assert f"the run on a page: {tmp_path / 'out' / 'summary.html'}\n" in out
     assert ("function calls" in out) == bool(before)

@@ -11,7 +11,6 @@ from numpy.testing import assert_array_equal
 from initfree.engine import passes, threads
 from initfree.engine.kernels import kernel
 from initfree.engine.threads import run, set_threads
-from initfree.engine.waiting import now, pause, tell
 
 
 @kernel()
@@ -45,19 +44,6 @@ def fail_once(begin, end, done):
 @kernel()
 def total(begin, end, x):
     return x[begin:end].sum()
-
-
-@kernel()
-def meet(begin, end, told):
-    """The first part waits a second or so for a later one to begin."""
-    if begin == 0:
-        for _ in range(10**8):
-            if now(told, 0) == 1:
-                told[8] = 1
-                break
-            pause()
-    else:
-        tell(told, 0, 1)
 
 
 @pytest.fixture(autouse=True)
@@ -123,15 +109,6 @@ def test_passes_follow_each_other_and_no_part_is_lost_or_done_twice(number: int)
             while perf_counter() < until:  # helpers fall asleep
                 pass
             assert_array_equal(done, passed)
-
-
-def test_two_threads_are_at_a_pass_at_the_same_time():
-    set_threads(2)
-    told = np.ones(16, dtype=np.int64)
-    run(meet, 8, told)  # compiled; helpers have gone to sleep meanwhile
-    told[:] = 0
-    run(meet, 8, told)
-    assert told[8] == 1
 
 
 def test_threads_that_want_the_team_at_once_all_get_their_work_done():

@@ -2,8 +2,8 @@
 
 import io
 import json
-import time
 from pathlib import Path
+from threading import Event
 
 import pytest
 from commanding import run, write_ring
@@ -70,12 +70,20 @@ def test_silence_does_not_look_like_a_hang(monkeypatch):
     """A stage that never calls is told of now and then all the same."""
     monkeypatch.setattr(solve_progress, "_WATCH_SECONDS", 0.01)
     monkeypatch.setattr(solve_progress, "_LINE_SECONDS", 0.05)
-    stream = io.StringIO()
+    thrice = Event()
+
+    class Stream(io.StringIO):
+        def write(self, text: str) -> int:
+            written = super().write(text)
+            if self.getvalue().count("\n") >= 3:
+                thrice.set()
+            return written
+
+    stream = Stream()
     with SolveProgress(Shown(), Console(file=stream, width=200)) as progress:
         progress("spectral: adjustment", 4, None)
-        time.sleep(0.5)
+        assert thrice.wait(300.0)
     lines = stream.getvalue().splitlines()
-    assert len(lines) >= 3
     assert all("start 1 (spectral)  adjustment" in line for line in lines)
 
 

@@ -174,27 +174,39 @@ def test_kills_at_any_time_leave_one_result_whole(tmp_path, mine):
 
 
 @pytest.fixture(scope="module")
-def large_model(tmp_path_factory) -> Path:
-    """One that takes seconds to solve."""
-    directory = tmp_path_factory.mktemp("large")
-    to_reconstruction(ring(cameras=60, landmarks=4000, min_observations=3)).write(str(directory))
+def model(tmp_path_factory) -> Path:
+    directory = tmp_path_factory.mktemp("model")
+    to_reconstruction(ring(cameras=12, landmarks=400, min_observations=3)).write(str(directory))
     return directory
 
 
+_SIGNAL_AFTER = """
+import os, sys
+from initfree.commands.cli import main
+from initfree.engine import levenberg_marquardt
+counted = []
+class Iteration(levenberg_marquardt.Iteration):
+    def __new__(cls, *_):
+        counted.append(1)
+        if len(counted) == {iterations}:
+            os.kill(os.getpid(), {number})
+        return super().__new__(cls)
+levenberg_marquardt.Iteration = Iteration
+main(["solve", {model!r}, "-o", {out!r}])
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_in_a_solve_end_it_quietly_and_leave_nothing(tmp_path, large_model, number):
-    rng = random.Random(1)
-    for _ in range(2):
-        arguments = [sys.executable, "-m", "initfree", "solve", str(large_model), "-o", str(tmp_path / "out")]
-        process = subprocess.Popen(
-            arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-        )
-        while process.poll() is None and not names(tmp_path):
-            time.sleep(0.02)
-        time.sleep(rng.uniform(0.0, 0.5))
-        process.send_signal(number)
-        out, err = process.communicate(timeout=60)
-        assert process.returncode == 128 + number
-        assert out == ""
-        assert err == ("initfree: interrupted\n" if number == signal.SIGINT else "")
-        assert names(tmp_path) == []
+@pytest.mark.parametrize("iterations", [1, 8])
+def test_signals_in_a_solve_end_it_quietly_and_leave_nothing(tmp_path, model, number, iterations):
+    """Sent in the middle of an iteration."""
+    out = str(tmp_path / "out")
+    program = _SIGNAL_AFTER.format(model=str(model), out=out, number=int(number), iterations=iterations)
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    out, err = process.communicate()
+    assert process.returncode == 128 + number
+    assert out == ""
+    assert err == ("initfree: interrupted\n" if number == signal.SIGINT else "")
+    assert names(tmp_path) == []

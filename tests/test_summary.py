@@ -2,13 +2,12 @@
 
 import json
 import re
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from browsing import Visit, browser, needs_a_browser, overlaps
+from browsing import Visit, at_rest, browser, eventually, needs_a_browser, overlaps
 from commanding import run as run_command
 from models import to_reconstruction
 from synthetic import ring
@@ -41,14 +40,9 @@ def written(result: initfree.Result, tmp_path_factory: pytest.TempPathFactory) -
     return folder
 
 
-def test_costs_less_than_a_second_and_is_small(result: initfree.Result, written: Path, tmp_path: Path):
-    took = []
-    for name, summary in (("with", True), ("without", False)):
-        began = time.process_time()
-        write_result(result, tmp_path / name, summary=summary)
-        took.append(time.process_time() - began)
-    assert took[0] - took[1] < 1.0
+def test_is_small_and_can_be_left_out(result: initfree.Result, written: Path, tmp_path: Path):
     assert (written / "summary.html").stat().st_size < 600_000
+    write_result(result, tmp_path / "without", summary=False)
     assert not (tmp_path / "without" / "summary.html").exists()
     assert (tmp_path / "without" / "run.json").exists()
 
@@ -145,13 +139,11 @@ def test_the_slider_goes_back_to_the_noise(browser: Any, written: Path):
     page = visit.page
     canvas = page.locator("#scene canvas")
     canvas.scroll_into_view_if_needed()
-    page.wait_for_timeout(200)
-    end = canvas.screenshot()
+    end = at_rest(canvas)
     page.locator(".scene-steps input").evaluate("e => { e.value = 0; e.dispatchEvent(new Event('input')); }")
-    page.wait_for_timeout(200)
-    assert page.get_attribute("#scene", "data-step") == "0"
+    eventually(page, lambda: page.get_attribute("#scene", "data-step") == "0")
     assert "varpro, step 0" in page.inner_text(".scene-step")
-    assert canvas.screenshot() != end
+    eventually(page, lambda: canvas.screenshot() != end)
     page.select_option(".scene-controls select", label="track length")
     assert "track length" in page.inner_text(".scene-legend")
     assert visit.complaints == []

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from browsing import Visit, browser, needs_a_browser, overlaps
+from browsing import Visit, browser, eventually, needs_a_browser, overlaps
 from made import row
 from PIL import Image
 
@@ -102,8 +102,7 @@ def coloured(page: Any, colour: tuple[int, int, int]) -> int:
 def test_the_scene_shows_the_estimate_in_the_colour_of_its_outcome(page: Any, outcome: str, colour: tuple[int, int, int]):
     page.select_option("#filters select[name=outcome]", outcome)
     page.locator("#view3d canvas").scroll_into_view_if_needed()
-    page.wait_for_timeout(300)
-    assert coloured(page, colour) > 300
+    eventually(page, lambda: coloured(page, colour) > 300)
     assert outcome in page.text_content("#chosen")
 
 

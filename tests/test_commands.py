@@ -62,11 +62,10 @@ def test_solve_writes_a_model_and_run_json(tmp_path, model, capsys):
 
 def test_solve_again_replaces_its_files_and_keeps_others(tmp_path, model):
     out = tmp_path / "out"
-    (out / "sparse" / "0").mkdir(parents=True)
-    (out / "sparse" / "0" / "old.bin").write_text("")
-    (out / "mine.txt").write_text("keep")
     assert run("solve", model, "--output", out) == 0
-    assert not (out / "sparse" / "0" / "old.bin").exists()
+    (out / "mine.txt").write_text("keep")
+    assert run("solve", model, "--output", out, "--no-summary") == 0
+    assert not (out / "summary.html").exists()
     assert (out / "mine.txt").read_text() == "keep"
 
 
@@ -255,7 +254,7 @@ def test_the_input_is_never_overwritten(tmp_path, capsys):
     write(other / "sparse" / "1" / "mine.txt", "keep")
     assert run("solve", tmp_path, "--output", other) == 0
     assert (other / "sparse" / "1" / "mine.txt").read_text() == "keep"
-    assert sorted(p.name for p in other.iterdir()) == ["run.json", "sparse", "summary.html", "trace.npz"]
+    assert sorted(p.name for p in other.iterdir()) == [".initfree", "run.json", "sparse", "summary.html", "trace.npz"]
 
 
 def test_parents_made_for_an_output_that_failed_are_removed(tmp_path, model, capsys):

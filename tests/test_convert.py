@@ -180,7 +180,7 @@ def test_splats_get_pinhole_cameras_and_images_without_distortion(tmp_path, mode
         main(["convert", str(model), str(out), "--images", str(images)])
     assert ended.value.code == 0
     assert "(splats)" in capsys.readouterr().out
-    assert sorted(path.name for path in out.iterdir()) == ["images", "sparse"]
+    assert sorted(path.name for path in out.iterdir()) == [".initfree", "images", "sparse"]
     written, before = (pycolmap.Reconstruction(str(path)) for path in (out / "sparse" / "0", model))
     assert {camera.model_name for camera in written.cameras.values()} == {"PINHOLE"}
     assert written.num_points3D() == before.num_points3D()

@@ -202,7 +202,7 @@ def test_poses_and_landmarks_come_out_as_arrays(scene, result):
 def test_a_result_of_arrays_is_written_as_a_model_and_read_again(result, tmp_path: Path):
     folder = tmp_path / "not" / "there" / "yet"
     result.write(folder)
-    assert sorted(path.name for path in folder.iterdir()) == ["run.json", "sparse", "summary.html", "trace.npz"]
+    assert sorted(path.name for path in folder.iterdir()) == [".initfree", "run.json", "sparse", "summary.html", "trace.npz"]
     written, made = pycolmap.Reconstruction(str(folder / "sparse" / "0")), result.to_colmap()
     for model in (written, made):
         assert {image.name for image in model.images.values()} == set(result.problem.names)

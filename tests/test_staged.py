@@ -14,10 +14,11 @@ from synthetic import ring
 from initfree.errors import InputError
 from initfree.io import staged
 from initfree.io.staged import staged_directory
+from initfree.io.written import RECORD
 
 
 def write_result(output: Path, tag: str) -> None:
-    with staged_directory(output) as staging:
+    with staged_directory(output, "test", ["sparse/0", "run.json"]) as staging:
         model = staging / "sparse" / "0"
         model.mkdir(parents=True)
         for name in ("cameras", "images", "points3D"):
@@ -30,7 +31,8 @@ def tags(output: Path) -> set[str]:
 
 
 def names(directory: Path) -> list[str]:
-    return sorted(path.name for path in directory.iterdir())
+    """The record of what was written apart."""
+    return sorted(path.name for path in directory.iterdir() if path.name != RECORD)
 
 
 def test_new_empty_and_earlier_outputs_are_switched_by_one_rename(tmp_path):
@@ -95,7 +97,7 @@ def test_a_move_that_fails_puts_everything_back(tmp_path, monkeypatch, fails_at)
 
 def test_an_exception_leaves_nothing(tmp_path):
     def failing() -> None:
-        with staged_directory(tmp_path / "a" / "b") as staging:
+        with staged_directory(tmp_path / "a" / "b", "test", ["."]) as staging:
             (staging / "file").write_text("")
             raise RuntimeError
 
@@ -131,7 +133,7 @@ def test_links(tmp_path):
 def test_folders_of_dead_processes_are_removed_and_those_of_living_ones_kept(tmp_path):
     dead = tmp_path / ".initfree-dead"
     (dead / "new").mkdir(parents=True)
-    with staged_directory(tmp_path / "living") as staging:
+    with staged_directory(tmp_path / "living", "test", ["."]) as staging:
         write_result(tmp_path / "out", "x")
         assert staging.exists()
     assert names(tmp_path) == ["living", "out"]

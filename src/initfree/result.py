@@ -184,11 +184,14 @@ class Result:
 
         return to_colmap(self.problem, self.reconstruction)
 
-    def write(self, directory: str | Path) -> None:
-        """What `initfree solve --output` writes: DIRECTORY/sparse/0 and DIRECTORY/run.json, whole or not at all."""
+    def write(self, directory: str | Path, *, overwrite: bool = False) -> None:
+        """What `initfree solve --output` writes: DIRECTORY/sparse/0 and DIRECTORY/run.json, whole or not at all.
+
+        Files there that no solve wrote, or that were changed since, are replaced only with `overwrite`.
+        """
         from initfree.io.write import write_result
 
-        write_result(self, Path(directory))
+        write_result(self, Path(directory), overwrite=overwrite)
 
     def __repr__(self) -> str:
         verdict = "accepted" if self.accepted else "not accepted"

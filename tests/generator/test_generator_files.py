@@ -110,7 +110,7 @@ def test_description_says_everything(written):
 
 def test_no_noisy_model_unless_asked(tmp_path):
     write(generate("thin4", seed=0), tmp_path / "out", database=False, figures=False)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["dataset.json", "sparse"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [".initfree", "dataset.json", "sparse"]
 
 
 def test_database_holds_the_same_keypoints_and_matches(written):

@@ -50,7 +50,11 @@ class Store:
         return store
 
     def create(self) -> None:
-        """Make the directory, or say why it cannot be one."""
+        """Make the directory, or say why it cannot be one; files of the same names that no sweep wrote stay."""
+        about = self.about()
+        if (self._plan.exists() and not about) or (about and not {"name", "config", "starts"} <= about.keys()):
+            named = self._about if about else self._plan
+            raise InputError(f"{named} would be replaced, but no sweep wrote it; expected another output")
         try:
             for name in ("rows", "histories", "reconstructions", "sets", "datasets"):
                 (self.directory / name).mkdir(parents=True, exist_ok=True)

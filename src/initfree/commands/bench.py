@@ -7,7 +7,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from initfree.commands.options import OptionalOutput, Output
+from initfree.commands.options import OptionalOutput, Output, Overwrite
 from initfree.errors import InputError
 
 
@@ -73,6 +73,7 @@ def export(
     /,
     format: Literal["csv", "latex"] = "csv",
     output: OptionalOutput = None,
+    overwrite: Overwrite = False,
 ) -> int:
     """Write a sweep's rows and their summary as files for other programs.
 
@@ -80,6 +81,7 @@ def export(
         directory: Output of `initfree bench run`.
         format: csv: rows.csv and summary.csv; latex: summary.tex.
         output: Directory to write into; by default DIR/export.
+        overwrite: Replace in OUTPUT also what was not exported, or what was changed since.
     """
     from initfree.benchmark import Store
     from initfree.benchmark.summary import latex, summary
@@ -89,12 +91,12 @@ def export(
     if rows.empty:
         raise InputError(f"{directory} has no rows yet; run `initfree bench run` first")
     output = output or directory / "export"
-    with staged_directory(output) as staging:
+    files = ["rows.csv", "summary.csv"] if format == "csv" else ["summary.tex"]
+    with staged_directory(output, "bench export", files, overwrite=overwrite) as staging:
         if format == "csv":
             rows.to_csv(staging / "rows.csv", index=False)
             summary(rows).to_csv(staging / "summary.csv", index=False)
         else:
             (staging / "summary.tex").write_text(latex(summary(rows)), encoding="utf-8")
-    names = "rows.csv and summary.csv" if format == "csv" else "summary.tex"
-    Console(highlight=False, markup=False, emoji=False).print(f"written: {names} in {output}", soft_wrap=True)
+    Console(highlight=False, markup=False, emoji=False).print(f"written: {' and '.join(files)} in {output}", soft_wrap=True)
     return 0

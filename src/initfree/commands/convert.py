@@ -6,6 +6,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from initfree.commands.options import Overwrite
 from initfree.io.alignment import Alignment
 from initfree.io.convert import convert as convert_files
 
@@ -17,6 +18,7 @@ def convert(
     alignment: tyro.conf.OmitArgPrefixes[Alignment],
     to: str | None = None,
     images: Path | None = None,
+    overwrite: Overwrite = False,
 ) -> int:
     """Convert a reconstruction, or its observations.
 
@@ -31,7 +33,8 @@ def convert(
         output: File or directory to write; its name tells the format unless --to does.
         to: colmap, ply, picture, nerfstudio, json, caliscope, anipose, multicamselfcal, dlt, splats or table.
         images: Directory of the images; `splats` writes them without distortion beside a model of PINHOLE cameras.
+        overwrite: Replace at OUT also what no conversion wrote, or what was changed since.
     """
-    name = convert_files(input, output, to, alignment, images)
+    name = convert_files(input, output, to, alignment, images, overwrite=overwrite)
     Console(highlight=False, markup=False, emoji=False).print(f"written: {output} ({name})", soft_wrap=True)
     return 0

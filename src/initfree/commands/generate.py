@@ -8,7 +8,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from initfree.commands.options import OptionalOutput
+from initfree.commands.options import OptionalOutput, Overwrite
 from initfree.errors import InputError
 
 Flag = tyro.conf.FlagCreatePairsOff
@@ -84,6 +84,7 @@ def generate(
     rendering: tyro.conf.OmitArgPrefixes[Rendering],
     database: bool = True,
     list: Flag[bool] = False,
+    overwrite: Overwrite = False,
 ) -> int:
     """Generate a structure-from-motion problem with exact ground truth.
 
@@ -94,6 +95,7 @@ def generate(
         render: Write images and depth maps.
         database: Write database.db for COLMAP's own mappers.
         list: Show the presets.
+        overwrite: Replace in OUTPUT also what was not generated, or what was changed since.
     """
     if list:
         _list_presets()
@@ -106,7 +108,7 @@ def generate(
     if idle and not render:
         raise InputError(f"--{idle[0]} {idle[1]} is about images and depth maps; expected --render with it")
     overrides = {flag: value for flag, value in {**asdict(parameters), **asdict(rendering)}.items() if value is not False}
-    figures = _write(config, output, seed, overrides, render=render, database=database)
+    figures = _write(config, output, seed, overrides, render=render, database=database, overwrite=overwrite)
     Console(markup=False, emoji=False).print(
         f"{output}: {figures['cameras']} cameras, {figures['landmarks']} landmarks, "
         f"{figures['observations']} observations "
@@ -128,12 +130,10 @@ def _list_presets() -> None:
     Console(markup=False, emoji=False).print(table)
 
 
-def _write(
-    config: str, output: Path, seed: int, overrides: dict[str, Any], *, render: bool, database: bool
-) -> dict[str, Any]:
+def _write(config: str, output: Path, seed: int, overrides: dict[str, Any], **how: bool) -> dict[str, Any]:
     """Generate and write the dataset; its statistics."""
     from initfree.generator import generate, write
 
     with Console(markup=False, emoji=False).status("visibility") as status:
         dataset = generate(config, seed, **overrides)
-        return write(dataset, output, database=database, render=render, progress=status.update)["statistics"]
+        return write(dataset, output, **how, progress=status.update)["statistics"]

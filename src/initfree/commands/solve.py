@@ -15,7 +15,7 @@ from rich.console import Console
 from initfree.api import solve as solve_problem
 from initfree.auto.search import most_starts
 from initfree.commands.display import print_metrics, print_result, print_verdict
-from initfree.commands.options import Output
+from initfree.commands.options import Output, Overwrite
 from initfree.commands.solve_progress import Shown, SolveProgress
 from initfree.config import SolveConfig, Strategy
 from initfree.data.observations import Intrinsics
@@ -31,7 +31,8 @@ from initfree.io.export import check_images
 from initfree.io.load import image_names, load, load_model
 from initfree.io.run_json import plain
 from initfree.io.staged import staged_directory
-from initfree.io.write import write_into
+from initfree.io.write import COMMAND, planned, write_into
+from initfree.io.written import check_replaceable
 from initfree.result import Result
 
 NOT_ACCEPTED = 3
@@ -61,6 +62,7 @@ def solve(
     threads: int | None = None,
     parts: int | None = None,
     summary: bool = True,
+    overwrite: Overwrite = False,
 ) -> int:
     """Reconstruct cameras and landmarks from image observations alone.
 
@@ -83,18 +85,21 @@ def solve(
         parts: Solve parts of at most so many cameras, a process for each core, and adjust and judge the whole they make: for
             thousands of images with known intrinsics. By default the whole at once.
         summary: Write OUTPUT/summary.html.
+        overwrite: Replace in OUTPUT also what no solve wrote, or what was changed since.
     """
     began = time.perf_counter()
     if threads is not None:
         set_threads(threads)
     expect_kept()
+    _refuse_to_overwrite(output, input, truth)
+    if not overwrite:
+        check_replaceable(output, planned(moments=False, summary=summary), COMMAND)
     problem = load(input, min_obs, intrinsics, None if image_list is None else image_names(image_list))
     if images is not None:
         check_images(problem, images)
     if config.rotations == "truth" and truth is None:
         raise InputError("--rotations truth takes rotations from a model; give it with --truth MODEL")
     model = None if truth is None else load_model(truth)
-    _refuse_to_overwrite(output, input, truth)
     if parts is not None:
         if strategy != "auto" or config.rotations == "truth":
             raise InputError("--parts solves each part with the strategy auto and estimated rotations; expected no other")
@@ -104,7 +109,8 @@ def solve(
     o = problem.observations
     alignment.check([image.name for image in o.images], o.moments or {})
     # Staged before the solve: an output that cannot be written should not cost the user a solve.
-    with staged_directory(output) as staging:
+    names = planned(moments=o.moments is not None, summary=summary)
+    with staged_directory(output, COMMAND, names, overwrite=overwrite) as staging:
         several = strategy == "auto" and parts is None
         with SolveProgress(shown, most_starts=most_starts(problem) if several else None) as progress:
             _compile(progress)

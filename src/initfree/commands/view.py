@@ -5,8 +5,11 @@ from typing import Annotated, Literal
 
 import tyro
 
+from initfree.commands.options import Overwrite
 from initfree.drawing.raster import Look
 from initfree.drawing.scene import SOURCE
+from initfree.io.written import check_replaceable
+from initfree.viewer.export import COMMAND
 from initfree.viewer.export import export as write_export
 from initfree.viewer.reading import MOST, read_scene
 from initfree.viewer.thumbnails import thumbnails
@@ -27,6 +30,7 @@ def view(
     host: str = "127.0.0.1",
     port: int = 8080,
     max_points: int = MOST,
+    overwrite: Overwrite = False,
 ) -> int:
     """See a reconstruction: cameras, landmarks, what joins the images, the way of the solve, the verdict.
 
@@ -44,13 +48,17 @@ def view(
         host: Address to serve at; 0.0.0.0 lets other machines look.
         port: Port to serve at; the next free one if it is taken.
         max_points: Landmarks shown at most.
+        overwrite: Replace also files that no export wrote, or that were changed since.
     """
+    if not overwrite:
+        for path in export:
+            check_replaceable(path.parent, [path.name], COMMAND)
     scene = read_scene(directory, second, max_points)
     pictures = thumbnails(scene.model.images, images)
     if export:
         for path in export:
             name = None if colour is None else _NAMES.get(colour, colour)
-            write_export(scene, path, pictures, Look(dark=dark, colouring=name, step=step, legend=True))
+            write_export(scene, path, pictures, Look(dark=dark, colouring=name, step=step, legend=True), overwrite=overwrite)
             print(f"written: {path}")
         return 0
     from initfree.viewer.server import Viewer

@@ -15,6 +15,7 @@ from initfree.generator.statistics import statistics
 from initfree.io.staged import staged_directory
 
 Progress = Callable[[str], None]
+FIGURES = ("covisibility.png", "overview.png", "gallery.png")
 _LIBRARIES = ("initfree", "numpy", "scipy", "pycolmap", "embreex")
 
 
@@ -25,6 +26,7 @@ def write(
     database: bool = True,
     figures: bool = True,
     render: bool = False,
+    overwrite: bool = False,
     progress: Progress = lambda stage: None,
 ) -> dict[str, Any]:
     """Write everything into the directory `output` and return the content of dataset.json.
@@ -34,6 +36,8 @@ def write(
     database.db   keypoints and verified matches of the (degraded) observations
     dataset.json  every parameter, the seed, versions, statistics
     covisibility.png, overview.png, gallery.png; with `render` also images/ and depth/
+
+    What is there and was not generated is replaced only with `overwrite`.
     """
     if render and dataset.surface is None:
         raise InputError(f"{dataset.config.name} is an existing COLMAP model: there is no surface to render")
@@ -42,7 +46,9 @@ def write(
         from initfree.generator.blender.rendering import check
 
         check(dataset)
-    with staged_directory(Path(output)) as staging:
+    planned = ["sparse/0", "dataset.json", *(["noisy/0"] if dataset.degraded else []), *(FIGURES if figures else ())]
+    planned += [*(["database.db"] if database else []), *(["images", "depth"] if render else [])]
+    with staged_directory(Path(output), "generate", planned, overwrite=overwrite) as staging:
         progress("COLMAP models")
         _write_model(dataset, False, staging / "sparse" / "0")
         if dataset.degraded:

@@ -16,7 +16,7 @@ from initfree.io.alignment import Alignment, align, read_moments
 from initfree.io.formats import Asked, format_of
 from initfree.io.picture import write_picture
 from initfree.io.quiet import quiet
-from initfree.io.staged import staged_directory
+from initfree.io.staged import staged_directory, staged_file
 from initfree.io.undistorted import write_undistorted
 
 
@@ -62,6 +62,7 @@ TARGETS = (
     Target("multicamselfcal", _SELFCAL, camera_files.write_multicamselfcal, True),
     Target("dlt", "DLT coefficients as CSV, a column for each camera", camera_files.write_dlt),
 )
+COMMAND = "convert"
 TABLE = "table"
 """of observations: needs no poses"""
 SPLATS = "splats"
@@ -69,42 +70,48 @@ SPLATS = "splats"
 
 
 def convert(
-    source: Path, output: Path, to: str | None = None, alignment: Alignment | None = None, images: Path | None = None
+    source: Path,
+    output: Path,
+    to: str | None = None,
+    alignment: Alignment | None = None,
+    images: Path | None = None,
+    *,
+    overwrite: bool = False,
 ) -> str:
     """Write what is at `source` to `output`, and say as what: `to`, or what the output's name means.
 
     The world is as in the source, or `alignment`'s. `images`: the directory of the images, which `splats` undistorts.
+    What no conversion wrote at `output` is replaced only with `overwrite`.
     """
     name = to or (_meant(output) if images is None else SPLATS)
     if output.resolve() == source.resolve():
         raise InputError(f"output {output} is the input; expected another path")
-    if name == TABLE:
-        if alignment is not None and alignment.asked:
-            raise InputError("a table of observations has no scale and no axes; expected cameras to be written")
-        observations = format_of(source).read(source, Asked("unknown"))
-        _whole(output, lambda path: _write_table(observations, path))
-        return TABLE
     target = next((one for one in TARGETS if one.name == name), None)
-    if target is None and name != SPLATS:
+    if target is None and name not in (SPLATS, TABLE):
         raise InputError(f"--to is {name!r}; expected one of {', '.join([one.name for one in TARGETS] + [SPLATS, TABLE])}")
     if (name == SPLATS) != (images is not None):
         raise InputError(
             f"--to is {name!r} and --images is {images}; expected splats with --images, and nothing else with it"
         )
-    model = model_of(source)
-    if alignment is not None:
-        align(model, alignment, read_moments(source))
-    if target is None:
-        assert images is not None
-        with staged_directory(output) as staging:
-            write_undistorted(model, images, staging)
-        return SPLATS
-    if target.folder:
-        with staged_directory(output) as staging:
-            target.write(model, staging)
+    aligned = alignment is not None and alignment.asked
+    if name == TABLE and aligned:
+        raise InputError("a table of observations has no scale and no axes; expected cameras to be written")
+    if name == SPLATS or (target is not None and target.folder):
+        staged = staged_directory(output, COMMAND, ["."], overwrite=overwrite)
     else:
-        _whole(output, lambda path: target.write(model, path))
-    return target.name
+        staged = staged_file(output, COMMAND, overwrite=overwrite)
+    with staged as path:
+        if name == TABLE:
+            _write_table(format_of(source).read(source, Asked("unknown")), path)
+            return name
+        model = model_of(source)
+        if alignment is not None and aligned:
+            align(model, alignment, read_moments(source))
+        if target is not None:
+            target.write(model, path)
+        elif images is not None:
+            write_undistorted(model, images, path)
+    return name
 
 
 def _meant(output: Path) -> str:
@@ -179,18 +186,3 @@ def _write_table(o: Observations, path: Path) -> None:
         shapes = [(o.cameras[image.camera_id].width, o.cameras[image.camera_id].height) for image in o.images]
         rows = zip(o.image.tolist(), o.landmark_id.tolist(), xy[:, 0].tolist(), xy[:, 1].tolist(), strict=True)
         writer.writerows((o.images[k].name, landmark, x, y, *shapes[k]) for k, landmark, x, y in rows)
-
-
-def _whole(output: Path, write: Callable[[Path], None]) -> None:
-    """A file that is there whole or not at all."""
-    if output.is_dir():
-        raise InputError(f"output {output} is a directory; expected a file to write")
-    part = output.with_name(f".{output.name}.part")
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        write(part)
-        part.replace(output)
-    except OSError as error:
-        raise InputError(f"cannot write to output {output}: {error.strerror or error}") from error
-    finally:
-        part.unlink(missing_ok=True)

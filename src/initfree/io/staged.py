@@ -10,6 +10,9 @@ symlinks: users copy them. Where the directory itself must not be replaced (it a
 working directory, a mount point, another user's) files are moved into it one by one, those at the top (run.json) taken away
 first and put back last: a kill may then leave a model without its run.json, but never beside that of another run.
 
+Only what the same command wrote before is replaced (`initfree.io.written`), unless the user wants it otherwise; all else is
+refused, before any work.
+
 A process holds a lock on its staging folder. A folder whose lock is free is what a killed process left: the next run that
 writes to the same place removes it.
 """
@@ -21,11 +24,12 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from initfree.errors import InputError
+from initfree.io.written import RECORD, Written, check_replaceable, is_ours, read_record, write_record, written
 
 _PREFIX = ".initfree-"
 _NEW = "new"
@@ -36,29 +40,59 @@ _EXCHANGE = 2
 
 
 @contextmanager
-def staged_directory(output: Path) -> Iterator[Path]:
+def staged_directory(output: Path, by: str, planned: Iterable[str], *, overwrite: bool = False) -> Iterator[Path]:
     """Yield an empty directory; on success what was written there becomes `output`.
 
     An exception inside the block leaves `output` as it was, parents that were made for it included. A file or a directory
     of files of the same name is replaced; directories of directories are entered, so that a `sparse/1` of the user's stays
-    beside our `sparse/0`.
+    beside our `sparse/0`. What the command wrote there before and does not write again is removed.
+
+    Args:
+        output: There or not.
+        by: The command that writes.
+        planned: What it will write, relative to `output`: nobody else's files may be there. "." is the whole directory.
+        overwrite: They may.
     """
     made: list[Path] = []
     done = False
     try:
         place = _real(output)
+        if not overwrite:
+            check_replaceable(place, planned, by)
         made = [parent for parent in (place, *place.parents) if not parent.exists()]
         with _staging(place) as staging:
             new = staging / _NEW
             new.mkdir()
             yield new
-            _put_in_place(new, place, staging / _OLD)
+            if not overwrite:
+                check_replaceable(place, (str(path) for path in _moves(new, place, Path())), by)
+            _put_in_place(new, place, staging / _OLD, by)
             done = True
     except OSError as error:
         raise InputError(f"cannot write to output {output}: {error.strerror or error}") from error
     finally:
         if not done:
             _remove_empty(made)
+
+
+@contextmanager
+def staged_file(output: Path, by: str, *, overwrite: bool = False) -> Iterator[Path]:
+    """Yield a path to write to, with the name of `output`; on success the file that was written there becomes `output`."""
+    if output.is_dir():
+        raise InputError(f"output {output} is a directory; expected a file to write")
+    try:
+        home = output.parent.resolve()
+        if not overwrite:
+            check_replaceable(home, [output.name], by)
+        home.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(home)
+        with _locked_folder(home) as staging:
+            yield staging / output.name
+            entries = written(staging, by)
+            write_record(home, {entry for entry in read_record(home) if entry.path != output.name} | entries)
+            (staging / output.name).replace(home / output.name)
+    except OSError as error:
+        raise InputError(f"cannot write to output {output}: {error.strerror or error}") from error
 
 
 def _real(output: Path) -> Path:
@@ -86,23 +120,26 @@ def _staging(place: Path) -> Iterator[Path]:
     home.mkdir(parents=True, exist_ok=True)
     for where in {home, place}:
         _remove_leftovers(where)
-    staging, lock = _locked_folder(home)
-    try:
+    with _locked_folder(home) as staging:
         yield staging
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-        os.close(lock)
 
 
-def _locked_folder(home: Path) -> tuple[Path, int]:
+@contextmanager
+def _locked_folder(home: Path) -> Iterator[Path]:
+    """A new hidden folder in `home`, removed in the end."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=home))
         lock = os.open(folder, os.O_RDONLY)
         with suppress(OSError):  # Some network file systems lock no directories: nobody removes the folder there.
             fcntl.flock(lock, fcntl.LOCK_EX)
         if folder.exists():
-            return folder, lock
+            break
         # Another process took it for a leftover before it was locked.
+        os.close(lock)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
 
 
@@ -138,27 +175,54 @@ def _remove_leftovers(directory: Path) -> None:
             os.close(lock)
 
 
-def _put_in_place(new: Path, place: Path, old: Path) -> None:
+def _put_in_place(new: Path, place: Path, old: Path, by: str) -> None:
+    record, entries = read_record(place), written(new, by)
+    removed = _outdated(place, record, entries, by)
+    write_record(new, entries)
     if new.parent.parent != place:
         if not place.exists() or not any(place.iterdir()):
             if place.exists():
                 shutil.copymode(place, new)
             new.rename(place)
             return
-        if _covered(place, new):
+        if _covered(place, new, removed):
             shutil.copymode(place, new)
             if _exchange(new, place):
                 return
+    # Whatever a kill leaves of both is known as ours: the record has both until all has moved.
+    (new / RECORD).unlink()
+    write_record(place, record | entries)
     _move_into(new, place, old)
+    for path in removed:
+        path.unlink()
+        _remove_empty([parent for parent in path.parents if parent.is_relative_to(place) and parent != place])
+    write_record(place, entries | {entry for entry in record if _stays(place, entry, entries)})
 
 
-def _covered(old: Path, new: Path) -> bool:
+def _outdated(place: Path, record: frozenset[Written], entries: frozenset[Written], by: str) -> set[Path]:
+    """Files of an earlier run of the same command that this one does not write."""
+    names = {entry.path for entry in record if entry.by == by} - {entry.path for entry in entries}
+    return {place / name for name in names if is_ours(place, place / name, by, record)}
+
+
+def _stays(place: Path, entry: Written, entries: frozenset[Written]) -> bool:
+    """Whether an earlier entry of the record still describes a file."""
+    return (place / entry.path).is_file() and entry.path not in {new.path for new in entries}
+
+
+def _covered(old: Path, new: Path, removed: set[Path]) -> bool:
     """Whether all that lies in `old` would be replaced by what lies in `new`, so that nothing of the user's is lost."""
     for entry in old.iterdir():
         ours = new / entry.name
-        if entry.is_symlink() or not ours.exists():
+        if entry in removed or entry.name == RECORD:
+            continue
+        if entry.is_symlink():
             return False
-        if _entered(ours, entry) and not _covered(entry, ours):
+        if not ours.exists():
+            inside = {path for path in removed if path.is_relative_to(entry)}
+            if not inside or not _covered(entry, ours, inside):
+                return False
+        elif _entered(ours, entry) and not _covered(entry, ours, removed):
             return False
     return True
 

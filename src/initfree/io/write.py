@@ -28,9 +28,19 @@ if TYPE_CHECKING:
     from initfree.result import Result
 
 
-def write_result(result: "Result", output: Path, **report: Any) -> None:
+COMMAND = "solve"
+"""that writes these files"""
+
+
+def planned(*, moments: bool, summary: bool = True) -> list[str]:
+    """What `write_into` writes, of an array of cameras (`moments`) or of images."""
+    return ["sparse/0", "run.json", TRACE, *([SUMMARY] if summary else []), *([MOMENTS] if moments else [])]
+
+
+def write_result(result: "Result", output: Path, *, overwrite: bool = False, **report: Any) -> None:
     """Write to `output`, which is made if need be. `report` adds to, or replaces, entries of run.json."""
-    with staged_directory(output) as staging:
+    names = planned(moments=result.problem.observations.moments is not None)
+    with staged_directory(output, COMMAND, names, overwrite=overwrite) as staging:
         write_into(result, staging, **report)
 
 

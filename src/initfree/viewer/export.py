@@ -10,13 +10,17 @@ from initfree.drawing.page import environment, read
 from initfree.drawing.raster import Look, picture
 from initfree.drawing.scene import SOURCE, Scene
 from initfree.errors import InputError
+from initfree.io.staged import staged_file
 from initfree.viewer.thumbnails import as_url
 
+COMMAND = "view"
 LANDMARKS, STEPS, STEP_LANDMARKS = 20_000, 60, 1200
 
 
-def export(scene: Scene, path: Path, images: Sequence[NDArray[np.uint8] | None], look: Look) -> None:
-    """By the name of the file: .html or .png."""
+def export(
+    scene: Scene, path: Path, images: Sequence[NDArray[np.uint8] | None], look: Look, *, overwrite: bool = False
+) -> None:
+    """By the name of the file: .html or .png; a file that was not exported here is replaced only with `overwrite`."""
     kind = path.suffix.lower()
     if kind not in (".html", ".png"):
         raise InputError(f"export {path} ends with {path.suffix!r}; expected .html or .png")
@@ -30,7 +34,8 @@ def export(scene: Scene, path: Path, images: Sequence[NDArray[np.uint8] | None],
         hint = " (`initfree solve --images` takes them from the images)" if look.colouring == SOURCE else ""
         raise InputError(f"the model has no {look.colouring} of its landmarks{hint}; expected one of {', '.join(named)}")
     if kind == ".png":
-        picture(scene, look).save(path)
+        with staged_file(path, COMMAND, overwrite=overwrite) as staged:
+            picture(scene, look).save(staged)
         return
     data = scene.to_json(LANDMARKS, STEPS, STEP_LANDMARKS) | {"images": [as_url(image) for image in images]}
     page = (
@@ -38,4 +43,5 @@ def export(scene: Scene, path: Path, images: Sequence[NDArray[np.uint8] | None],
         .get_template("view.html.j2")
         .render(scene=scene, scene_data=data, scripts=[read(name) for name in ("scene.js", "panel.js")])
     )
-    path.write_text(page, encoding="utf-8")
+    with staged_file(path, COMMAND, overwrite=overwrite) as staged:
+        staged.write_text(page, encoding="utf-8")

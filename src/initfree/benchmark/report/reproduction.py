@@ -25,6 +25,7 @@ from initfree.benchmark.report.tables.protocol import nullity_table, sound_sets_
 from initfree.benchmark.report.tables.solvers import Descent, descents, solvers_table
 from initfree.benchmark.store import Store
 from initfree.errors import InputError
+from initfree.io.staged import staged_file
 
 MARK = "bench reproduction"
 _FOLD = '<details markdown="1"><summary>Each claim: its place in the paper, intervals, one thing changed</summary>'
@@ -46,8 +47,11 @@ class Run:
     """fields in which its configuration is not that of the preset of its name"""
 
 
-def write_reproduction(directories: list[Path], output: Path) -> None:
-    """Write the marked section of `output` from the sweeps, and the plot of linear solvers beside it."""
+def write_reproduction(directories: list[Path], output: Path, *, overwrite: bool = False) -> None:
+    """Write the marked section of `output` from the sweeps, and the plot of linear solvers beside it.
+
+    A plot that was not written here is replaced only with `overwrite`.
+    """
     if not directories:
         raise InputError("no sweeps given; expected directories of `initfree bench run`")
     sweep, runs = merged(directories), [_run(directory) for directory in directories]
@@ -55,7 +59,8 @@ def write_reproduction(directories: list[Path], output: Path) -> None:
     solved = descents(sweep)
     plot = output.with_name(f"{output.stem}-solvers.png") if solved else None
     if plot is not None:
-        solver_plot(solved, plot)
+        with staged_file(plot, "bench reproduction", overwrite=overwrite) as staged:
+            solver_plot(solved, staged)
     write_section(output, MARK, markdown(sweep, runs, checks, solved, plot))
 
 

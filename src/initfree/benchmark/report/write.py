@@ -11,20 +11,22 @@ from initfree.benchmark.report.sweep import load_sweep
 from initfree.io.staged import staged_directory
 
 
-def write_report(directory: Path, output: Path | None = None, markdown: Path | None = None) -> Path:
+def write_report(
+    directory: Path, output: Path | None = None, markdown: Path | None = None, *, overwrite: bool = False
+) -> Path:
     """Write `output`/index.html and `output`/tables/*.csv, *.tex; return the page's path.
 
     Args:
         directory: Of a sweep, finished or not.
         output: Where to write; by default `directory`/report.
         markdown: Also write the summary into the marked section of this file.
+        overwrite: Replace in `output` also what no report wrote.
     """
-    sweep = load_sweep(directory)
     output = directory / "report" if output is None else output
-    contents = assemble(sweep)
-    page = render(contents, collect(sweep))
-    with staged_directory(output) as staging:
-        (staging / "index.html").write_text(page, encoding="utf-8")
+    sweep = load_sweep(directory)
+    with staged_directory(output, "bench report", ["index.html", "tables"], overwrite=overwrite) as staging:
+        contents = assemble(sweep)
+        (staging / "index.html").write_text(render(contents, collect(sweep)), encoding="utf-8")
         (staging / "tables").mkdir()
         for table in contents.tables:
             (staging / "tables" / f"{table.name}.csv").write_text(to_csv(table), encoding="utf-8")

@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from initfree.certificate.closeness import closeness
 from initfree.certificate.modes import Determination, weakest_modes
-from initfree.certificate.thresholds import AS_GOOD, DIFFERENT_AUC20, SAFE_PARALLAX, SIGNIFICANT
+from initfree.certificate.thresholds import AS_GOOD, DIFFERENT_AUC20, LEAST_NOISE, SAFE_PARALLAX, SIGNIFICANT
 from initfree.certificate.uncertainty import CameraSystem
 from initfree.data.problem import Problem, restricted
 from initfree.data.reconstruction import Reconstruction
@@ -41,8 +41,6 @@ _HOPELESS = 4.0
 """times the cost of the reconstruction after the first steps"""
 _BACK = 2.0
 """percent of AUC@20 against the reconstruction that are missing where a start has come back to it"""
-_LEAST_NOISE = 0.1
-"""pixels: a perfect fit must not make every difference significant"""
 
 
 @dataclass(frozen=True)
@@ -179,6 +177,6 @@ def compared_costs(problem: Problem, one: Reconstruction, other: Reconstruction)
     seen = [residuals(problem, reconstruction) for reconstruction in (one, other)]
     counted = seen[0].within(INLIER_PIXELS) | seen[1].within(INLIER_PIXELS)
     count = max(int(np.count_nonzero(counted)), 1)
-    least = 0.5 * count * _LEAST_NOISE**2
+    least = 0.5 * count * LEAST_NOISE**2
     costs = [Cauchy(INLIER_PIXELS).total(r.error[counted] ** 2) + least for r in seen]
     return costs[1] / costs[0], count

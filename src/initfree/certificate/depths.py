@@ -13,14 +13,12 @@ So the same is asked with each of the observations left out, in turn.
 import numpy as np
 from numpy.typing import NDArray
 
-from initfree.certificate.thresholds import MAX_DEPTH_DEVIATION
+from initfree.certificate.thresholds import LEAST_NOISE, MAX_DEPTH_DEVIATION
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array
 from initfree.stages.euclidean.residuals import residuals
 
-LEAST_NOISE = 0.1
-"""pixels: nobody sees better, and a perfect fit must not make every depth certain"""
 _UPPER = np.triu_indices(3)
 
 

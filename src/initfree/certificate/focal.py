@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from initfree.certificate.thresholds import LONGER_FOCAL, SIGNIFICANT
+from initfree.certificate.thresholds import LEAST_NOISE, LONGER_FOCAL, SIGNIFICANT
 from initfree.data.problem import Problem, restricted
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.thinning import thinned
@@ -16,8 +16,6 @@ from initfree.stages.euclidean.residuals import INLIER_PIXELS, robust_cost
 
 AS_WELL = 1.2
 """times the lowest cost: camera models up to it fit about as well"""
-_LEAST_NOISE = 0.1
-"""pixels: a perfect fit must not make every difference significant"""
 _HELD = 1e-6
 """deviation of log f"""
 _STEPS = 20
@@ -82,7 +80,7 @@ def _rise(problem: Problem, reconstruction: Reconstruction) -> float:
     # Held, not fixed: with as many free numbers as other adjustments the same machine code serves.
     free = FreeIntrinsics(focal=True, radial=2, focal_sigma=_HELD)
     cost = robust_cost(problem, reconstruction)
-    variance = max(cost / problem.tracks.observations, _LEAST_NOISE**2)
+    variance = max(cost / problem.tracks.observations, LEAST_NOISE**2)
     limits = AdjustConfig(
         free=free, scales=(INLIER_PIXELS,), max_iterations=_STEPS,
         tolerance=_LESS, floor=cost + 0.5 * SIGNIFICANT * variance,

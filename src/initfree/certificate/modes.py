@@ -19,8 +19,8 @@ from initfree.certificate.closeness import closeness
 from initfree.certificate.uncertainty import DENSE, CameraSystem, Uncertainty
 from initfree.data.tracks import Array
 
-LEAST_NOISE = 0.3
-"""pixels: no keypoint is better, however well it fits"""
+KEYPOINT_NOISE = 0.3
+"""pixels: least noise of a keypoint, however well it fits"""
 DRAWN = 24
 DRAWN_LARGE = 6
 """reconstructions drawn; each of a problem that is not inverted densely costs a pass over all observations"""
@@ -87,7 +87,7 @@ class Determination:
         return weakest_mode(self.system, self.noise)
 
 
-def determination(system: CameraSystem, least_noise: float = LEAST_NOISE) -> Determination:
+def determination(system: CameraSystem, least_noise: float = KEYPOINT_NOISE) -> Determination:
     """Draw reconstructions from the covariance and compare each with this one; the second worst of each figure counts."""
     noise = max(system.noise, least_noise)
     if not system.tells:

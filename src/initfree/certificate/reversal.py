@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse.csgraph import breadth_first_order
 
 from initfree.certificate.closeness import closeness
-from initfree.certificate.thresholds import DIFFERENT_AUC20, SIGNIFICANT
+from initfree.certificate.thresholds import DIFFERENT_AUC20, LEAST_NOISE, SIGNIFICANT
 from initfree.data.problem import Problem, without_cameras
 from initfree.data.reconstruction import Reconstruction, nearest_rotation
 from initfree.data.tracks import Index
@@ -20,8 +20,6 @@ from initfree.stages.euclidean.residuals import INLIER_PIXELS, robust_cost
 
 WEAK_PERSPECTIVE = 0.1
 """deviation of a camera's depths over their median, for the median camera, below which the reversal is tried"""
-_LEAST_NOISE = 0.1
-"""pixels: a perfect fit must not make every difference significant"""
 _STEPS = 20
 NEIGHBOURHOOD = 60
 """cameras of a large problem that are asked first"""
@@ -58,7 +56,7 @@ def _rise(problem: Problem, reconstruction: Reconstruction) -> float | None:
     if min(closeness(reconstruction.R, reconstruction.centres, other.R, other.centres, 20.0)) >= DIFFERENT_AUC20:
         return None
     cost = robust_cost(problem, reconstruction)
-    variance = max(cost / problem.tracks.observations, _LEAST_NOISE**2)
+    variance = max(cost / problem.tracks.observations, LEAST_NOISE**2)
     return 2.0 * (robust_cost(problem, other) - cost) / variance
 
 

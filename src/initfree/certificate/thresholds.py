@@ -1,4 +1,6 @@
-"""All thresholds of the certificate, in one table, with what each rests on.
+"""The limits that the checks compare a figure with, and the reason for each.
+
+Constants of the way in which a figure is computed stand beside its function.
 
 Chosen on runs of the generated sets, thin pairs and real tracks with seeds that no figure of RESULTS.md uses;
 `benchmarks/certificate.py fit` derives them again.
@@ -102,5 +104,7 @@ DIFFERENT_AUC20 = 90.0
 AS_GOOD = 0.2
 """share by which the cost of another reconstruction may be higher for it to fit as well: 0.21 and less on the twisted cubic,
 where wrong matches that happen to fit one of the two make as much of a difference, 0.5 and more where there is one truth"""
+LEAST_NOISE = 0.1
+"""pixels: the least noise of an observation, lest a perfect fit make every difference significant"""
 DEVIATIONS = 2.0
 """standard deviations of a share of so many observations by which it may be below its least"""

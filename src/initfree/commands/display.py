@@ -80,7 +80,7 @@ def _print_stages(console: Console, result: Result, verbose: bool) -> None:
         condition = f", conditioning {upgraded.conditioning:.3g}" if upgraded.singular_values else ""
         console.print(
             f"right after the metric upgrade {(result.start_config or result.config).upgrade}, before the adjustment: "
-            f"{upgraded.positive_depths:.1%} of the landmarks in front of their cameras{condition}",
+            f"{upgraded.positive_depths:.1%} of the observations have their landmark in front of the camera{condition}",
             soft_wrap=True,
         )
 

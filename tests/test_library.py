@@ -1,6 +1,9 @@
 """The library: arrays in, arrays out, nothing done in silence."""
 
 import math
+import pydoc
+import re
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +16,17 @@ from solving import single
 from synthetic import Scene, ring
 
 import initfree
+from initfree.arrays.camera_reports import CameraReport
+from initfree.arrays.synchronisation import Offset
 from initfree.auto.parts import processes
 from initfree.certificate import certify, judge
 from initfree.certificate.checks import CHECKS
+from initfree.certificate.uncertainty import Uncertainty
 from initfree.commands.cli import main
+from initfree.data.problem import Dropped
 from initfree.formulations import base, register
 from initfree.formulations.pose import PseudoObjectSpaceError
+from initfree.result import Intermediate, StageReport, StartReport
 from initfree.stages.euclidean import residuals
 
 K = np.array([[420.0, 0.0, 320.0], [0.0, 420.0, 240.0], [0.0, 0.0, 1.0]])
@@ -452,3 +460,78 @@ def test_many_starts_side_by_side_are_those_that_come_one_after_the_other(scene:
             np.testing.assert_array_equal(result.reconstruction.R, expected.reconstruction.R)
             assert result.certificate.reason == expected.certificate.reason
             np.testing.assert_array_equal(result.uncertainty.rotation, expected.uncertainty.rotation)
+
+
+# --- what a user meets first ----------------------------------------------------------------------------------------------
+
+
+def test_the_public_names_are_all_that_the_package_shows():
+    assert dir(initfree) == sorted(initfree.__all__)
+
+
+PUBLIC = (
+    initfree.Result, initfree.SolveConfig, initfree.Problem, initfree.Reconstruction, initfree.Certificate, initfree.Metrics,
+    StageReport, StartReport, Intermediate, Uncertainty, CameraReport, Offset, Dropped,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PUBLIC, ids=lambda kind: kind.__name__)
+def test_help_shows_every_field(kind: type):
+    shown = pydoc.render_doc(kind, renderer=pydoc.plaintext)
+    listed = re.findall(
+        r"^ \|      (\w+): \S", shown[shown.index("Attributes:") : shown.index("Methods defined here")], re.M
+    )
+    assert listed == [field.name for field in fields(kind)]
+
+
+@pytest.mark.parametrize("kind", ["Problem", "model", "path", "text"])
+def test_what_load_reads_is_solved_at_once(scene: Scene, tmp_path: Path, kind: str):
+    model = to_reconstruction(scene, "SIMPLE_PINHOLE")
+    model.write(tmp_path)
+    sources = {"Problem": initfree.load(model), "model": model, "path": tmp_path, "text": str(tmp_path)}
+    result = initfree.solve(sources[kind], initfree.SolveConfig(adjust=False, refine=False, max_iterations=2), "single")
+    assert result.problem.tracks.observations == scene.tracks.observations
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            lambda: initfree.solve(np.zeros((5, 2))),
+            r"problem is of type ndarray of shape \(5, 2\); expected a Problem, a path",
+        ),  # pyright: ignore[reportArgumentType]
+        (lambda: initfree.solve(None), "problem is of type NoneType.*from_tracks and .*from_tracker take arrays"),  # pyright: ignore[reportArgumentType]
+        (lambda: initfree.load(np.zeros((5, 2))), "source is of type ndarray"),  # pyright: ignore[reportArgumentType]
+        (lambda: initfree.solve("no such file"), "no such file does not exist; expected one of COLMAP model"),
+        (lambda: list(initfree.solve_each(None, [])), "problem is of type NoneType"),  # pyright: ignore[reportArgumentType]
+    ],
+    ids=["array", "None", "load an array", "no file", "solve_each"],
+)
+def test_other_inputs_are_refused_with_what_was_expected(call: Callable[[], object], sentence: str):
+    with pytest.raises(initfree.InputError, match=sentence):
+        call()
+
+
+def test_a_strategy_in_place_of_the_options_is_refused(result: initfree.Result):
+    with pytest.raises(initfree.InputError, match=r"config is 'single'; expected a SolveConfig"):
+        initfree.solve(result.problem, "single")  # pyright: ignore[reportArgumentType]
+
+
+def test_poses_and_stages_by_name(result: initfree.Result):
+    name = result.reconstruction.names[3]
+    pose = result.poses[name]
+    assert np.array_equal(pose, result.reconstruction.matrices[3])
+    assert np.allclose(pose[:3, :3], result.reconstruction.R[3])
+    assert np.allclose(pose[:3, 3], result.reconstruction.t[3])
+    w, *xyz = result.quaternions[name]
+    assert np.allclose(pycolmap.Rotation3d(np.array([*xyz, w])).matrix(), result.reconstruction.R[3])
+    assert result.cameras is result.cameras
+    assert result.synchronisation() is result.synchronisation()
+    with pytest.raises(initfree.InputError, match=r"no stage is named 'foo'; expected one of .*adjustment"):
+        result.stage("foo")
+
+
+@pytest.mark.parametrize("cameras", ["SIMPLE", Path("cameras.txt"), 420.0], ids=["text", "path", "number"])
+def test_cameras_that_are_no_cameras_are_refused(scene: Scene, cameras: object):
+    with pytest.raises(initfree.InputError, match=r"cameras is .*; expected K matrices \(3x3\) or pycolmap.Camera objects"):
+        initfree.Problem.from_tracks(*arrays(scene), cameras=cameras)

@@ -1,4 +1,4 @@
-"""The library: the same functions as the commands, with the same names and defaults."""
+"""The public functions: the same as the commands, with the same names and defaults."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
@@ -6,16 +6,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-# Libraries first, then what stands on them: nested in one another, imports go a hundred calls deep, where Python takes and
-# returns a piece of stack with almost every call.
-import numba  # noqa: F401
 import numpy as np
 import pycolmap
-import scipy.sparse.csgraph
-import scipy.sparse.linalg
-import scipy.spatial.transform  # noqa: F401
 
-import initfree.certificate  # noqa: F401
 from initfree.auto.strategy import solve_auto
 from initfree.certificate import certify
 from initfree.config import SolveConfig, Strategy
@@ -27,53 +20,72 @@ from initfree.engine.parallel import in_order, one_blas_thread
 from initfree.errors import InputError
 from initfree.evaluation import Metrics, evaluate_models
 from initfree.io import colmap
-from initfree.io.load import load_model, load_observations
+from initfree.io.load import as_problem, load_model, load_observations
 from initfree.result import Intermediate, Result
 from initfree.stages.pipeline import OnProgress, State, run_stages
 from initfree.two_view.rotations import check_rotations
 
+Source = Problem | pycolmap.Reconstruction | str | Path
+"""a problem, or an input of `load`"""
 Model = Result | Reconstruction | pycolmap.Reconstruction | str | Path
-"""whatever holds a reconstruction: in memory, or a path"""
+"""a reconstruction in memory, or the path of one"""
 
 
 def solve(
-    problem: Problem,
+    problem: Source,
     config: SolveConfig | None = None,
     strategy: Strategy = "auto",
     *,
     truth: Model | None = None,
     on_progress: OnProgress | None = None,
 ) -> Result:
-    """From observations to a metric reconstruction and a verdict.
+    """Reconstruct cameras and landmarks from observations, and judge the reconstruction.
 
-    `auto` tries several starts, the first as configured, until one is certified, and leaves out wrong matches at the end;
-    `single` runs the paper's pipeline once, exactly as configured. `truth` is looked at for rotations only, and only with
-    `rotations="truth"`.
+    Args:
+        problem: A `Problem`; or a path or a pycolmap.Reconstruction, which `load` reads with its defaults.
+        config: Options of the stages.
+        strategy: auto tries several starts, the first as configured, until the certificate accepts one, and removes wrong
+            matches at the end; single runs the paper's pipeline once, exactly as configured.
+        truth: Reconstruction whose rotations are used with `rotations="truth"`, and for nothing else.
+        on_progress: Called with each step of each stage.
     """
-    config = SolveConfig() if config is None else config
+    problem = as_problem(problem)
+    config = as_config(config)
     if strategy not in ("auto", "single"):
         raise InputError(f"strategy is {strategy!r}; expected one of auto, single")
     model = None if truth is None else as_model(truth)
     check_rotations(problem, config, model)
     with one_blas_thread():
-        way = solve_auto if strategy == "auto" else solve_single
-        return way(problem, config, truth=model, on_progress=on_progress)
+        run = solve_auto if strategy == "auto" else solve_single
+        return run(problem, config, truth=model, on_progress=on_progress)
+
+
+def as_config(config: SolveConfig | None) -> SolveConfig:
+    """The given options, or the defaults."""
+    if config is not None and not isinstance(config, SolveConfig):
+        raise InputError(f"config is {config!r}; expected a SolveConfig, such as SolveConfig(seed=1)")
+    return SolveConfig() if config is None else config
 
 
 def solve_each(
-    problem: Problem,
+    problem: Source,
     configs: Sequence[SolveConfig],
     strategy: Strategy = "single",
     *,
     executor: Executor | None = None,
 ) -> Iterator[Result]:
-    """`solve` of one problem with each of the configurations, side by side; results come in their order.
+    """Solve one problem with each of several configurations, in parallel; yield the results in order.
 
-    For hundreds of starts of a small problem: a start for each core keeps them busier than all cores on one start, whose
-    kernels have too little to share. By default the threads of this process; `initfree.auto.parts.processes()` as the
-    `executor`, or Dask's, for what the interpreter would do one after the other.
+    Hundreds of starts of a small problem use the cores best with one start for each core.
+
+    Args:
+        problem: As for `solve`.
+        configs: Options of each solve.
+        strategy: As for `solve`.
+        executor: By default the threads of this process. Processes (`initfree.auto.parts.processes()`, or Dask's executor)
+            also run in parallel what holds the interpreter's lock.
     """
-    work = partial(_solved, problem, strategy=strategy)
+    work = partial(_solved, as_problem(problem), strategy=strategy)
     with one_blas_thread():
         yield from in_order(work, configs) if executor is None else executor.map(work, configs)
 
@@ -83,19 +95,25 @@ def _solved(problem: Problem, config: SolveConfig, strategy: Strategy) -> Result
 
 
 def solve_components(
-    problem: Problem,
+    problem: Source,
     config: SolveConfig | None = None,
     strategy: Strategy = "auto",
     *,
     on_progress: OnProgress | None = None,
 ) -> tuple[Result, ...]:
-    """Every scene that the images show: a result each, with its own verdict; the first is that of `solve`.
+    """Solve every scene that the images show, each with a verdict of its own; the first result is that of `solve`.
 
-    What follows is solved of the images that no result before has: other components of the input, those with most images
-    first, each whatever its verdict; and images that an accepted reconstruction left out, where they form an accepted one
-    of their own. No two results have an image in common, and each stands in a world of its own. Components of two images
-    are none.
+    The others come from images without a result so far: from other connected components of the input, largest first,
+    accepted or not; and from images that an accepted reconstruction left out, if they form an accepted one. No two results
+    share an image, and each has a frame of its own. Components of two images are ignored.
+
+    Args:
+        problem: As for `solve`.
+        config: Options of each solve.
+        strategy: As for `solve`.
+        on_progress: Called with each step of each stage.
     """
+    problem = as_problem(problem)
     found: list[Result] = []
     taken: set[str] = set()
     rest: Problem | None = problem
@@ -115,7 +133,7 @@ def solve_single(
     truth: Reconstruction | None = None,
     on_progress: OnProgress | None = None,
 ) -> Result:
-    """The stages once, exactly as configured, and the verdict on what they led to."""
+    """Run the stages once, exactly as configured, and judge the reconstruction."""
     state = run_stages(State(problem, config, truth=truth, on_progress=on_progress))
     assert state.before is not None
     assert state.upgraded is not None
@@ -131,15 +149,19 @@ def solve_single(
 
 
 def evaluate(estimate: Model, truth: Model) -> Metrics:
-    """The paper's metrics of a result, a model in memory or a model on disk.
+    """Compare a reconstruction with the truth by the paper's metrics.
 
-    Images match by name; landmarks by the observations that they share (`shared_landmarks`), or by id where one of the two
-    is a bare `Reconstruction`, which has none.
+    Images match by name. Landmarks match by common observations (`shared_landmarks`), or by id if one of the two is a bare
+    `Reconstruction`, which has no observations.
+
+    Args:
+        estimate: A result, a reconstruction in memory, or the path of one.
+        truth: The same.
     """
     (model, seen), (true, true_seen) = _read(estimate), _read(truth)
     if seen is not None and true_seen is not None:
         mine, theirs = landmark_matches(seen, true_seen)
-        # What matches nothing gets an id that nothing else has.
+        # A landmark without a match gets an id that no other has.
         ids = -1 - np.arange(len(model.ids))
         known = np.isin(model.ids, mine)
         order = np.argsort(mine)
@@ -149,7 +171,7 @@ def evaluate(estimate: Model, truth: Model) -> Metrics:
 
 
 def _read(source: Model) -> tuple[Reconstruction, Observations | None]:
-    """Poses and landmarks, and the observations that tell which landmarks they are."""
+    """Poses and landmarks, and the observations that identify the landmarks."""
     if isinstance(source, Reconstruction):
         return source, None
     if isinstance(source, Result):
@@ -164,7 +186,7 @@ def _read(source: Model) -> tuple[Reconstruction, Observations | None]:
 
 
 def as_model(source: Model) -> Reconstruction:
-    """Poses and landmarks of any of the accepted kinds."""
+    """Poses and landmarks of any kind of `Model`."""
     if isinstance(source, Reconstruction):
         return source
     if isinstance(source, Result):

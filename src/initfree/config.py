@@ -1,4 +1,4 @@
-"""What a user may choose; the command line is made from this. Nothing here loads a kernel."""
+"""Options of a solve, from which the command line is made. Importing this module loads no kernel."""
 
 import math
 from dataclasses import dataclass, fields
@@ -16,52 +16,60 @@ Strategy = Literal["auto", "single"]
 
 @dataclass(frozen=True)
 class SolveConfig:
-    """The stages of a solve, in order."""
+    """Options of a solve, in the order of its stages.
+
+    Attributes:
+        formulation: Object-space error: pose, rose, rpose, expose, expose-printed, pose-rot, pose-rot-published, or a
+            registered one.
+        init: Initial cameras: spectral, spectral-outward, unit-circle, unit-circle-shuffled, unit-circle-spectral, normal,
+            normal-affine, uniform.
+        loss: Loss of stage 1. cauchy weights the projected residuals (the paper), cauchy-consistent the elimination too.
+        loss_scale: Scale of the Cauchy loss in normalised units; by default three robust deviations of the residuals.
+        alpha: Weight of the regulariser.
+        beta: Weight of the relative rotations (pose-rot).
+        rotations: Source of the relative rotations (pose-rot): two-view geometry, or the given truth.
+        refine: Refine the projective reconstruction by its reprojection error.
+        refine_loss: Loss of the refinement; cauchy narrows in steps to refine_scale.
+        refine_scale: Final scale of the refinement's Cauchy loss, in pixels.
+        upgrade: Metric upgrade: none; linear1997, refined1997 and the better of the two, selected (the paper's); linear,
+            refined and the better of these, selected-linear; calibrated.
+        adjust: End with a robust Euclidean bundle adjustment, which also estimates unknown focal lengths and distortion.
+        seed: Seed of all random numbers.
+        max_iterations: Most attempted steps of a stage, or of each scale of a graduated one; starts of the strategy auto
+            take at most 100.
+        tolerance: Stage 1 ends when a step lowers its cost by less than this share of it.
+        refine_tolerance: The same for the refinement; starts of the strategy auto take at least 1e-4, because the
+            adjustment continues from there.
+        adjust_tolerance: The same for the adjustment.
+        linear_solver: Solver of the normal equations of stage 1 and of the refinement: exact (Cholesky), power (the paper's
+            power series) or pcg (conjugate gradients).
+        inner_iterations: Most terms of the power series, or steps of conjugate gradients, in one step of a stage.
+        inner_tolerance: The power series ends with a term below this share of the sum, conjugate gradients at this share of
+            the residual.
+        skip: Names of rounds of starts and of finishing steps that the strategy auto leaves out (docs/solver.md lists them).
+    """
 
     formulation: str = "pose"
-    """Object-space error: pose, rose, rpose, expose, expose-printed, pose-rot, pose-rot-published, or a registered one."""
     init: str = "spectral"
-    """Initial cameras: spectral, spectral-outward, unit-circle, unit-circle-shuffled, unit-circle-spectral, normal,
-    normal-affine, uniform."""
     loss: LossName = "none"
-    """Loss of stage 1: cauchy reweights projected residuals (the paper), cauchy-consistent the elimination too."""
     loss_scale: float | None = None
-    """Scale of the Cauchy loss in normalised units; by default three robust deviations of the residuals."""
     alpha: float = 0.05
-    """Weight of the regulariser."""
     beta: float = 1.0
-    """Weight of the relative rotations (pose-rot)."""
     rotations: RotationSource = "estimated"
-    """Where relative rotations come from (pose-rot): two-view geometry, or the truth that is given."""
     refine: bool = True
-    """Refine the projective reconstruction by its reprojection error."""
     refine_loss: RefineLossName = "cauchy"
-    """Loss of the refinement; cauchy is graduated from wide to the scale below."""
     refine_scale: float = 4.0
-    """Final scale of the refinement's Cauchy loss, in pixels."""
     upgrade: UpgradeName = "calibrated"
-    """Metric upgrade: none; linear1997, refined1997 and the better of the two, selected (the paper's); linear, refined
-    and the better of these, selected-linear; calibrated."""
     adjust: bool = True
-    """End with a robust Euclidean bundle adjustment; focal lengths and distortion are free where they are unknown."""
     seed: int = 0
-    """Seed of all random numbers."""
     max_iterations: int = 300
-    """Most attempted steps of a stage (of each scale, in graduated ones); starts of `auto` take at most 100."""
     tolerance: float = 1e-4
-    """Stage 1 ends when a step lowers its cost by less than this share of it."""
     refine_tolerance: float = 1e-8
-    """The same for the refinement; starts of `auto` take at least 1e-4, because their adjustment takes over."""
     adjust_tolerance: float = 1e-8
-    """The same for the adjustment."""
     linear_solver: LinearSolverName = "exact"
-    """How stage 1 and the refinement solve for a step: Cholesky, the power series (the paper's), conjugate gradients."""
     inner_iterations: int = 20
-    """Most terms of the power series, or steps of conjugate gradients, for one step of a stage."""
     inner_tolerance: float = 1e-2
-    """The series ends with a term of less than this share of the sum, conjugate gradients at this share of the residual."""
     skip: tuple[str, ...] = ()
-    """Finishing steps and rounds of starts of the strategy auto that are left out, by name (docs/solver.md lists them)."""
 
     def __post_init__(self) -> None:
         for name, expected in _choices(self).items():
@@ -92,7 +100,7 @@ class SolveConfig:
 
 
 def _choices(config: SolveConfig) -> dict[str, tuple[str, ...]]:
-    """What the fields that name something may hold."""
+    """Allowed values of the fields that hold a name."""
     # Formulations are found by importing them, kernels and all: not before a configuration is made.
     from initfree import formulations
     from initfree.stages.initialization import INITIALIZATIONS

@@ -16,7 +16,22 @@ _PAIRS_AT_ONCE = 1_000_000
 
 @dataclass(frozen=True)
 class Metrics:
-    """AUCs in percent, higher is better; landmark errors in the truth's unit, NaN where none can be compared."""
+    """AUCs in percent, higher is better; landmark errors in the truth's unit, NaN where no landmark can be compared.
+
+    Attributes:
+        rotation_auc5: AUC of the relative rotation errors of all camera pairs up to 5 degrees.
+        rotation_auc10: The same up to 10 degrees.
+        rotation_auc20: The same up to 20 degrees.
+        translation_auc5: AUC of the angles between true and estimated baselines up to 5 degrees.
+        translation_auc10: The same up to 10 degrees.
+        translation_auc20: The same up to 20 degrees.
+        landmark_median: Median distance between true and estimated landmarks after a similarity.
+        landmark_rmse: Root mean square of these distances.
+        landmark_p90: Their 90th percentile.
+        cameras: Cameras of the truth.
+        cameras_recovered: Cameras of the truth that the estimate has.
+        landmarks_compared: Landmarks that both have.
+    """
 
     rotation_auc5: float
     rotation_auc10: float
@@ -28,7 +43,6 @@ class Metrics:
     landmark_rmse: float
     landmark_p90: float
     cameras: int
-    """cameras of the truth"""
     cameras_recovered: int
     landmarks_compared: int
 

@@ -1,4 +1,4 @@
-"""What a solve returns."""
+"""The result of a solve."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,36 +28,54 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StageReport:
-    """Figures of one stage."""
+    """Figures of one stage.
+
+    Attributes:
+        name: Name of the stage.
+        seconds: Seconds that it took.
+        iterations: Attempted steps.
+        accepted: Steps that lowered the cost.
+        reason: Why it ended: converged, plateau, limit, zero cost (`levenberg_marquardt.Convergence`).
+        gradient: The scale-free gradient at the end (`levenberg_marquardt.gradient_cosine`).
+        initial_cost: Cost before the first step.
+        cost: Final cost: half the (robust) sum of squared residuals.
+        mean_residual: Mean norm of an observation's residual, in `residual_unit`.
+        residual_unit: Unit of `mean_residual`.
+        mean_pixels: Mean reprojection error after the stage, where there is one.
+        history: Cost and damping of every step.
+    """
 
     name: str
     seconds: float
     iterations: int = 0
-    """attempted steps"""
     accepted: int = 0
     reason: str = ""
-    """why it ended: converged, plateau, limit, zero cost (`levenberg_marquardt.Convergence`)"""
     gradient: float | None = None
-    """the gradient without units at the end (`levenberg_marquardt.gradient_cosine`)"""
     initial_cost: float | None = None
     cost: float | None = None
-    """1/2 of the (robust) sum of squared residuals"""
     mean_residual: float | None = None
-    """mean norm of an observation's residual, in `residual_unit`"""
     residual_unit: str = ""
     mean_pixels: float | None = None
-    """mean reprojection error after the stage, where it has one"""
     history: tuple[Iteration, ...] = ()
 
 
 @dataclass(frozen=True)
 class StartReport:
-    """Figures of one start of the `auto` strategy."""
+    """Figures of one start of the strategy auto.
+
+    Attributes:
+        name: Name of the start.
+        seconds: Seconds that it took.
+        cost: Robust Euclidean cost of all observations (`euclidean.robust_cost`), by which starts are ranked.
+        accepted: Whether the certificate accepts the reconstruction.
+        inlier_share: Share of the observations within 4 px.
+        worst_share: The same share in the worst image.
+        stages: Reports of its stages.
+    """
 
     name: str
     seconds: float
     cost: float
-    """robust Euclidean cost of all observations (`euclidean.robust_cost`), by which starts are ranked"""
     accepted: bool
     inlier_share: float
     worst_share: float
@@ -66,21 +84,24 @@ class StartReport:
 
 @dataclass(frozen=True, eq=False)
 class Intermediate:
-    """What the stages before the Euclidean adjustment led to, in the start that won."""
+    """Reconstructions of the winning start before the Euclidean adjustment.
+
+    Attributes:
+        P: Projective cameras in normalised coordinates, (cameras, 3, 4).
+        X: Homogeneous landmarks, (landmarks, 4).
+        before: The projective reconstruction, taken as if it were metric.
+        upgraded: The reconstruction after the metric upgrade, and the figures of the upgrade.
+        trace: Cameras and some landmarks after each step, see `Result.moments`.
+    """
 
     P: Array
-    """(cameras, 3, 4) projective, normalised coordinates"""
     X: Array
-    """(landmarks, 4) homogeneous"""
     before: Reconstruction
-    """the projective reconstruction read as if it were metric"""
     upgraded: Upgraded
-    """right after the metric upgrade, with its figures"""
     trace: Trace = field(default_factory=Trace, repr=False)
-    """cameras and some landmarks after each step, see `Result.moments`"""
 
     def subset(self, cameras: Any, landmarks: Any) -> "Intermediate":
-        """Some of the cameras and landmarks."""
+        """The same of some cameras and landmarks."""
         upgraded = replace(self.upgraded, reconstruction=self.upgraded.reconstruction.subset(cameras, landmarks))
         before = self.before.subset(cameras, landmarks)
         return replace(self, P=self.P[cameras], X=self.X[landmarks], before=before, upgraded=upgraded)
@@ -93,28 +114,31 @@ class Intermediate:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Cameras and landmarks, the verdict, and the figures of every stage."""
+    """A reconstruction, its certificate and the report of every stage.
+
+    Attributes:
+        problem: The observations that were used: the given problem without rejected images and observations.
+        config: The given options.
+        reconstruction: Cameras and landmarks, labelled by image names and landmark ids.
+        certificate: The verdict, its reason, and the figures behind it.
+        intermediate: Projective cameras and the metric upgrade, before the adjustment.
+        stages: Reports of the winning start's stages and of the finishing steps.
+        starts: Reports of all starts of the strategy auto, in order; empty for a single pipeline.
+        winner: Name of the winning start.
+        start_config: Options of the winning start.
+        notes: Remarks for the user, a sentence each.
+    """
 
     problem: Problem
-    """what is left of the problem that was given: without the images and observations that agree with nothing"""
     config: SolveConfig
-    """what was asked for"""
     reconstruction: Reconstruction
-    """cameras and landmarks, labelled by image names and landmark ids"""
     certificate: Certificate
-    """the verdict and what it rests on"""
     intermediate: Intermediate
-    """projective cameras and the metric upgrade, before the adjustment"""
     stages: tuple[StageReport, ...]
-    """of the start that won"""
     starts: tuple[StartReport, ...] = ()
-    """every start of the `auto` strategy, in order; empty for a single pipeline"""
     winner: str = ""
-    """name of the start that won"""
     start_config: SolveConfig | None = None
-    """configuration of the start that won"""
     notes: tuple[str, ...] = ()
-    """what else the user should know, a sentence each"""
 
     @classmethod
     def labelled(cls, **parts: Any) -> "Result":
@@ -131,40 +155,41 @@ class Result:
 
     @property
     def focal_pixels(self) -> Array:
-        """(cameras,) focal length of every image in pixels, along x."""
+        """Focal lengths of the images in pixels, along x, (cameras,)."""
         problem = self.problem
         return self.reconstruction.focal * problem.observations.image_unit[problem.images, 0]
 
     @property
     def poses(self) -> dict[str, Array]:
-        """By image name, the matrix (4, 4) from world to camera."""
-        r = self.reconstruction
-        matrices = np.tile(np.eye(4), (len(r.R), 1, 1))
-        matrices[:, :3, :3], matrices[:, :3, 3] = r.R, r.t
-        return dict(zip(r.names, matrices, strict=True))
+        """Matrices (4, 4) from world to camera, by image name; `reconstruction.matrices` has them in one array."""
+        return dict(zip(self.reconstruction.names, self.reconstruction.matrices, strict=True))
 
     @property
-    def quaternions(self) -> Array:
-        """(cameras, 4) rotations from world to camera as unit quaternions (w, x, y, z), as COLMAP's text files have them."""
-        return Rotation.from_matrix(self.reconstruction.R).as_quat(canonical=True)[:, [3, 0, 1, 2]]
+    def quaternions(self) -> dict[str, Array]:
+        """Unit quaternions (w, x, y, z) from world to camera, by image name, in the convention of COLMAP's text files."""
+        w_last = Rotation.from_matrix(self.reconstruction.R).as_quat(canonical=True)
+        return dict(zip(self.reconstruction.names, np.roll(w_last, 1, axis=1), strict=True))
 
     @property
     def uncertainty(self) -> Uncertainty:
-        """Standard deviation of every camera's rotation, centre and focal length, against the reconstruction as a whole."""
-        with one_blas_thread():  # the same digits as within a solve
+        """Standard deviations of the cameras' rotations, centres and focal lengths, relative to the whole reconstruction."""
+        with one_blas_thread():  # as in a solve: sums in another order have other last digits
             return self.certificate.evidence.uncertainty
 
     @cached_property
     def cameras(self) -> tuple[CameraReport, ...]:
-        """Error, wrong detections and uncertainty of every camera."""
+        """Error, wrong detections and uncertainty of each camera."""
         return camera_reports(self.problem, self.reconstruction, self.uncertainty)
 
     def moments(self) -> tuple[Index, list[Moment]]:
-        """Ids of some landmarks, and where they and the cameras were after each step, in the world of the result."""
+        """Ids of some landmarks, and positions of these and of the cameras after each step, in the result's frame."""
         return self.intermediate.trace.moments(self.intermediate.upgraded.reconstruction, self.reconstruction)
 
     def synchronisation(self) -> dict[str, Offset]:
-        """By how many frames cameras of an array are out of step, by name; those left out too, where it can be told."""
+        """Offsets in frames of the cameras of an array, by name; those of rejected cameras too, where they are determined.
+
+        The first call computes them, with several bundle adjustments.
+        """
         return self._offsets
 
     @cached_property
@@ -172,7 +197,7 @@ class Result:
         return offsets(self.problem, self.reconstruction, self.cameras)
 
     def stage(self, name: str) -> StageReport:
-        """The report of a stage by name."""
+        """The report of the named stage."""
         for stage in self.stages:
             if stage.name == name:
                 return stage
@@ -185,9 +210,9 @@ class Result:
         return to_colmap(self.problem, self.reconstruction)
 
     def write(self, directory: str | Path, *, overwrite: bool = False) -> None:
-        """What `initfree solve --output` writes: DIRECTORY/sparse/0 and DIRECTORY/run.json, whole or not at all.
+        """Write DIRECTORY/sparse/0 and DIRECTORY/run.json, as `initfree solve --output` does: both, or neither.
 
-        Files there that no solve wrote, or that were changed since, are replaced only with `overwrite`.
+        Files that a solve did not write, or that changed since, are replaced only with `overwrite`.
         """
         from initfree.io.write import write_result
 

@@ -29,22 +29,27 @@ _WRONG_SIDE, _RIGHT_SIDE = 0.8, 0.3
 
 @dataclass(frozen=True)
 class CameraReport:
-    """Figures of one solved camera."""
+    """Figures of one camera.
+
+    Attributes:
+        name: Name of its image.
+        detections: Detections of landmarks with at least three detections.
+        wrong: Those more than 4 px off, or behind the camera.
+        mean_pixels: Mean error of the others.
+        rotation_degrees: Standard deviation of the rotation.
+        centre_share_of_extent: Standard deviation of the centre, as a share of the scene's extent.
+        focal_share: Standard deviation of the focal length, as a share of it; None where the intrinsics are exact.
+        moved: Frame at which a camera of an array moved: its detections are right on one side of it, wrong on the other.
+    """
 
     name: str
     detections: int
-    """of landmarks with at least three"""
     wrong: int
-    """those more than 4 px off, or behind the camera"""
     mean_pixels: float
-    """mean error of the others"""
     rotation_degrees: float
-    """one standard deviation, as the next two"""
     centre_share_of_extent: float
     focal_share: float | None
-    """None where intrinsics are taken as exact"""
     moved: str | None = None
-    """of an array: the frame on one side of which its detections are wrong and on the other right, if there is one"""
 
     @property
     def wrong_share(self) -> float:

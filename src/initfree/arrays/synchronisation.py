@@ -49,13 +49,17 @@ _ROUNDS = 4
 
 @dataclass(frozen=True)
 class Offset:
-    """Of one camera against the others."""
+    """Offset in time of one camera against the others.
+
+    Attributes:
+        frames: The camera shows in each frame what the others show so many frames later.
+        deviation: Standard deviation of `frames`.
+        pixels: Median distance that the light moves in the camera's image in that time.
+    """
 
     frames: float
-    """it shows in each frame what the others show so many frames later"""
     deviation: float
     pixels: float
-    """median distance that the light moves in its image in that time"""
 
     def __str__(self) -> str:
         when = "later" if self.frames > 0.0 else "earlier"

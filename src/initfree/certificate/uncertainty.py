@@ -44,18 +44,21 @@ _potrf, _potri, _potrs = get_lapack_funcs(("potrf", "potri", "potrs"), dtype=np.
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """Standard deviations, one sigma, of every camera against the reconstruction as a whole."""
+    """Standard deviations (one sigma) of every camera, relative to the whole reconstruction.
+
+    Attributes:
+        rotation: Degrees, (cameras,): root of the trace of the rotation vector's covariance.
+        centre: Shares of the scene's extent, (cameras,): the same of the centre.
+        focal: Shares of the focal length, (cameras,); zero where that is known.
+        noise: Standard deviation in pixels of a coordinate of an observation, from the residuals.
+        extent: Extent of the scene, see `scene_extent`.
+    """
 
     rotation: Array
-    """(cameras,) degrees: root of the trace of its rotation vector's covariance"""
     centre: Array
-    """(cameras,) shares of the scene's extent: the same of its centre"""
     focal: Array
-    """(cameras,) shares of its focal length; zero where that is known"""
     noise: float
-    """pixels: standard deviation of a coordinate of an observation, from the residuals"""
     extent: float
-    """of the scene, see `scene_extent`"""
 
 
 def scene_extent(xyz: Array, centres: Array) -> tuple[Array, float]:

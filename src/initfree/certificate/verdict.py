@@ -18,18 +18,24 @@ from initfree.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """The verdict, its reason in plain words, and what it rests on."""
+    """The verdict on a reconstruction, its reason, and the figures behind it.
+
+    Attributes:
+        accepted: Whether every check passes.
+        doubtful: Not accepted, but only for doubts, which a second start with the same reconstruction would settle.
+        reason: The reason of the verdict in words.
+        margin: Smallest margin of all checks that count; not negative if and only if accepted.
+        failing: Images that do not agree with the others.
+        findings: One for each check that was made.
+        evidence: The figures, each computed at its first use.
+    """
 
     accepted: bool
     doubtful: bool
-    """not accepted only because of doubts, which a second start that finds the same reconstruction settles"""
     reason: str
     margin: float
-    """the smallest margin of all checks that count: not negative if and only if accepted"""
     failing: tuple[str, ...]
-    """images that do not agree with the others"""
     findings: tuple[Finding, ...]
-    """of every check that was asked and applies"""
     evidence: Evidence
 
     def __repr__(self) -> str:

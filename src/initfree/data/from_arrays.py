@@ -45,6 +45,7 @@ def observations_from_tracks(
     keypoint = np.empty(len(image), dtype=np.int64)
     begin = np.searchsorted(image[order], np.arange(count + 1))
     keypoint[order] = np.arange(len(order)) - begin[image[order]]
+    _check_kind(cameras)
     K = _matrices(cameras)
     if K is not None and ((K[..., 0, 0] > 0.0) & (K[..., 0, 0] < LEAST_FOCAL)).all():
         scale = FOCAL_OF_RAYS / K[..., 0, 0].mean()
@@ -94,6 +95,16 @@ def _real(name: str, values: Any) -> Array:
     if not (np.issubdtype(found.dtype, np.floating) or np.issubdtype(found.dtype, np.integer)):
         raise InputError(f"{_SOURCE}: {name} is of type {found.dtype}; expected real numbers")
     return np.ascontiguousarray(found, dtype=np.float64)
+
+
+def _check_kind(cameras: Any) -> None:
+    import pycolmap
+
+    kinds = pycolmap.Camera, Sequence, np.ndarray
+    if isinstance(cameras, str) or not (cameras is None or isinstance(cameras, kinds)):
+        raise InputError(
+            f"{_SOURCE}: cameras is {cameras!r}; expected K matrices (3x3) or pycolmap.Camera objects, one or one per image"
+        )
 
 
 def _matrices(cameras: Any) -> Array | None:

@@ -29,39 +29,55 @@ _MANY_PAIRS = 4000
 
 @dataclass(frozen=True)
 class Dropped:
-    """What filtering took away, and what is left to solve."""
+    """Observations, landmarks and images that a problem leaves out.
+
+    Attributes:
+        repeated_observations: Second observations of a landmark in the same image.
+        undistortable_observations: Observations without an inverse under the camera's distortion.
+        observations: Observations of tracks that are too short, of cameras with too few, or of another component.
+        landmarks: Landmarks left out.
+        images: Names of the images left out.
+        components: Connected components of the covisibility graph after filtering; the solver takes the largest.
+    """
 
     repeated_observations: int
     undistortable_observations: int
     observations: int
-    """by too short tracks, too few observations of a camera, or in another component"""
     landmarks: int
     images: tuple[str, ...]
     components: int
-    """connected components of the covisibility graph after filtering; one is solved"""
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Filtered observations, sorted by landmark and camera, built once and solved many times."""
+    """Filtered observations, sorted by landmark and camera: built once, solved many times.
+
+    Attributes:
+        observations: The input, before filtering.
+        tracks: Camera and landmark of every observation.
+        m: Normalised coordinates, (observations, 2).
+        unit: Pixels per normalised unit, (observations, 2).
+        images: Index of each solved camera in `observations.images`, (cameras,).
+        landmark_ids: The input's id of each landmark, (landmarks,).
+        keypoint: Index of each observation among its image's keypoints, (observations,).
+        min_obs: Fewest observations of a landmark.
+        dropped: Counts of what filtering left out.
+        intrinsics: Whether this problem's intrinsics are given, found by an adjustment, or free. The input's own statement
+            stays in `observations.intrinsics`.
+        rays: Whether `m` are rays through calibrated cameras, or pixels scaled to about [-1, 1].
+    """
 
     observations: Observations
     tracks: Tracks
     m: Array
-    """(observations, 2) normalised"""
     unit: Array
-    """(observations, 2) pixels per normalised unit"""
     images: Index
-    """(cameras,) index of each solved camera into `observations.images`"""
     landmark_ids: Index
     keypoint: Index
-    """(observations,)"""
     min_obs: int
     dropped: Dropped
     intrinsics: Calibration
-    """of this problem; what the input said of them stays `observations.intrinsics`"""
     rays: bool
-    """whether `m` are rays through the cameras of `observations`, or pixels scaled to about [-1, 1]"""
 
     @property
     def calibrated(self) -> bool:

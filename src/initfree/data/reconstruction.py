@@ -1,4 +1,4 @@
-"""The one metric reconstruction: what the stages from the upgrade on move, what is returned, and what a truth is."""
+"""The metric reconstruction: moved by the stages after the upgrade, returned by a solve, read from a truth."""
 
 from dataclasses import dataclass, field, replace
 
@@ -13,36 +13,44 @@ def _no_ids() -> Index:
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction:
-    """Metric up to a similarity: cameras x = R X + t, seen at f π(x)(1 + k1 n + k2 n²) with n = |π(x)|², and landmarks X.
+    """Cameras and landmarks, metric up to a similarity.
 
-    Inside the solver cameras and landmarks are numbers; `names` and `ids` label them where one reconstruction is compared
-    with another.
+    A landmark X is at x = R X + t in the camera's frame and projects to f π(x)(1 + k1 n + k2 n²) with n = |π(x)|².
+
+    Attributes:
+        R: Rotations from world to camera, (cameras, 3, 3).
+        t: Translations from world to camera, (cameras, 3).
+        focal: Focal lengths in normalised units, (cameras,); all 1 where the intrinsics are known.
+        radial: Distortion k1 and k2, (cameras, 2); zero until an adjustment estimates it.
+        xyz: Landmarks, (landmarks, 3).
+        names: Image of each camera. The solver itself numbers cameras and landmarks.
+        ids: Id of each landmark, (landmarks,).
     """
 
     R: Array
-    """(cameras, 3, 3), world to camera"""
     t: Array
-    """(cameras, 3)"""
     focal: Array
-    """(cameras,) in normalised units; all 1 where the intrinsics are known and used"""
     radial: Array
-    """(cameras, 2): k1, k2; zero until an adjustment frees them"""
     xyz: Array
-    """(landmarks, 3)"""
     names: tuple[str, ...] = ()
-    """image of each camera"""
     ids: Index = field(default_factory=_no_ids)
-    """(landmarks,)"""
 
     @classmethod
     def of_poses(cls, names: tuple[str, ...], R: Array, t: Array, ids: Index, xyz: Array) -> "Reconstruction":
-        """Labelled poses and landmarks of which nothing else is known: all that an evaluation looks at."""
+        """Labelled poses and landmarks without intrinsics: enough for an evaluation."""
         return cls(R, t, np.ones(len(R)), np.zeros((len(R), 2)), xyz, names, ids)
 
     @property
     def centres(self) -> Array:
         """Camera centres -R't, (cameras, 3)."""
         return -(self.R.transpose(0, 2, 1) @ self.t[:, :, None])[:, :, 0]
+
+    @property
+    def matrices(self) -> Array:
+        """Matrices from world to camera, (cameras, 4, 4)."""
+        matrices = np.tile(np.eye(4), (len(self.R), 1, 1))
+        matrices[:, :3, :3], matrices[:, :3, 3] = self.R, self.t
+        return matrices
 
     @property
     def cameras(self) -> tuple[Array, Array, Array, Array]:

@@ -25,16 +25,36 @@ def load(
     intrinsics: Intrinsics | None = None,
     images: Iterable[str] | None = None,
 ) -> Problem:
-    """Read the observations of anything that `initfree formats` lists, or of a COLMAP model in memory.
+    """Read the observations of a file in any format that `initfree formats` lists, or of a COLMAP model in memory.
 
-    Landmarks need `min_obs` observations. `intrinsics` says whether the input's are used: by default what the input says
-    (a database tells known focal lengths from guesses); those of a BAL file never are. `images` restricts to these names.
-    Poses and points are not read.
+    Args:
+        source: A path, or a pycolmap.Reconstruction. Poses and points are not read.
+        min_obs: Fewest observations of a landmark.
+        intrinsics: Whether the input's intrinsics are known, to be refined, or unknown. By default the input decides (a
+            database marks guessed focal lengths). Intrinsics of a BAL file are never used.
+        images: Names of the images to use; by default all.
     """
     if isinstance(source, pycolmap.Reconstruction):
         observations = colmap.observations_of(source, "the model", intrinsics or "known")
         return build_problem(_of_images(observations, None if images is None else frozenset(images)), min_obs)
+    if not isinstance(source, str | Path):
+        raise InputError(_refusal("the source", source, "a path or a pycolmap.Reconstruction"))
     return build_problem(load_observations(Path(source), intrinsics, images), min_obs)
+
+
+def as_problem(source: Problem | str | Path | pycolmap.Reconstruction) -> Problem:
+    """The problem itself, or what `load` makes of anything else."""
+    if isinstance(source, Problem | str | Path | pycolmap.Reconstruction):
+        return source if isinstance(source, Problem) else load(source)
+    raise InputError(_refusal("the problem", source, "a Problem, a path or a pycolmap.Reconstruction"))
+
+
+def _refusal(name: str, value: object, expected: str) -> str:
+    shape = f" of shape {value.shape}" if isinstance(value, np.ndarray) else ""
+    return (
+        f"{name} is of type {type(value).__name__}{shape}; expected {expected} "
+        "(Problem.from_tracks and Problem.from_tracker take arrays)"
+    )
 
 
 def load_observations(path: Path, intrinsics: Intrinsics | None = None, images: Iterable[str] | None = None) -> Observations:

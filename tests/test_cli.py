@@ -101,12 +101,6 @@ def test_public_names_are_loaded_when_used():
         _ = initfree.nothing_of_this_name
 
 
-def test_compression_works_whatever_is_loaded_first():
-    """pycolmap before Python's zlib aborts the process on the first compression."""
-    process = python("-c", "import initfree, pycolmap, zlib; c = zlib.compressobj(); c.compress(b'a' * 999); c.flush()")
-    assert process.wait() == 0
-
-
 def test_every_optional_package_has_an_extra():
     modules = {"pillow": "PIL"}
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]

@@ -8,17 +8,7 @@ print(initfree.evaluate(result, "path/to/truth"))
 result.write("out")
 """
 
-# pycolmap 4 brings a zlib of its own and shows its symbols to what is loaded later: Python's zlib, loaded after it, frees
-# with one what the other allocated and aborts (Numba compresses what it keeps). Loaded first, each has its own.
 import sys
-
-if sys.platform == "linux" and "pycolmap" in sys.modules and "zlib" not in sys.modules:
-    raise ImportError(
-        "pycolmap was imported before initfree, and beside its zlib Python's own aborts; expected `import initfree`, "
-        "or `import zlib`, before `import pycolmap`"
-    )
-
-import zlib  # noqa: F401
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +23,11 @@ if TYPE_CHECKING:
     from initfree.evaluation import Metrics
     from initfree.io.load import load
     from initfree.result import Result
+
+if sys.platform == "linux":
+    from initfree import system_zlib
+
+    system_zlib.load()
 
 __version__ = "0.1.0"
 __all__ = [

@@ -1,11 +1,26 @@
 """The one exception that means "your input", as opposed to "our fault"."""
 
+_LONGEST = 2000
+"""characters of a message: a damaged file may hold a name of megabytes"""
+
 
 class InputError(Exception):
     """Input or usage that cannot be worked with; the message names what was found and what was expected.
 
-    The command line prints the message as one sentence and exits with code 2.
+    The command line prints the message as one sentence and exits with code 2. A message repeats what strangers wrote into
+    files: it is one line of printable characters, whatever they are.
     """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(printable(message))
+
+
+def printable(text: str, most: int = _LONGEST) -> str:
+    """Text for a terminal or a line of a file: control characters escaped as in Python, and the middle of a long text left
+    out."""
+    if len(text) > most:
+        text = f"{text[: most // 2]} ... {text[-most // 2 :]}"
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def in_words(error: Exception) -> str:

@@ -1,7 +1,6 @@
 """What an input says about its images, and nothing else: the solver's only source. Poses and points are not here."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from initfree.arrays.rigs import Mounts, check_mounts, of_several
+from initfree.data.names import check_name
 from initfree.data.pairs import VerifiedPairs
 from initfree.data.tracks import Array, Index, rows_of_each
 from initfree.errors import InputError
@@ -18,7 +18,14 @@ Intrinsics = Literal["known", "refine", "unknown"]
 found"""
 
 _FARTHEST = 1e6
-"""calibrated units or image widths: beyond, a coordinate is no observation but a broken number"""
+"""calibrated units: beyond, a coordinate is no observation but a broken number"""
+LARGEST_IMAGE = 1_000_000
+"""pixels of a side: no image is as large"""
+_FARTHEST_PIXEL = 10.0 * LARGEST_IMAGE
+_LARGEST_RATIO = 1e5
+"""of a focal length, a principal point to the larger side of an image; of distortion to one"""
+_LARGEST_ID = 2**32 - 2
+"""of an image or a camera, as COLMAP has them"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +95,7 @@ def observe(
     """
     if intrinsics not in get_args(Intrinsics):
         raise InputError(f"intrinsics is {intrinsics!r}; expected one of {', '.join(get_args(Intrinsics))}")
-    _check_names(source, images)
+    _check_images(source, images)
     _check_keypoints(source, images, image, keypoint)
     check_cameras(cameras, source)
     impossible = check_mounts(mounts or {})
@@ -151,14 +158,10 @@ LEAST_FOCAL = 10.0
 """pixels: below it coordinates are normalised, or of some other unit"""
 
 
-def check_cameras(cameras: dict[int, Any], source: str) -> None:
-    """Finite parameters and a positive focal length, or an error that names the camera."""
+def check_cameras(cameras: Mapping[int, Any], source: str) -> None:
+    """Sizes and parameters that a camera can have, and a focal length in pixels."""
     for camera_id, camera in cameras.items():
-        if not all(math.isfinite(value) for value in camera.params) or camera.mean_focal_length() <= 0.0:
-            raise InputError(
-                f"{source}: camera {camera_id} has parameters {[float(value) for value in camera.params]}; "
-                "expected finite numbers and a positive focal length"
-            )
+        check_camera(camera_id, camera, source)
         if camera.mean_focal_length() < LEAST_FOCAL:
             raise InputError(
                 f"{source}: camera {camera_id} has a focal length of {camera.mean_focal_length():g} px; expected pixels, at "
@@ -166,16 +169,39 @@ def check_cameras(cameras: dict[int, Any], source: str) -> None:
             )
 
 
-def _check_names(source: str, images: Sequence[Image]) -> None:
+def check_camera(camera_id: int, camera: Any, source: str) -> None:
+    """A size and parameters that a camera can have, or an error that names it."""
+    side, params = max(camera.width, camera.height), [float(value) for value in camera.params]
+    if not 1 <= min(camera.width, camera.height) <= side <= LARGEST_IMAGE:
+        raise InputError(
+            f"{source}: camera {camera_id} has images of {camera.width} x {camera.height} pixels; expected sides from 1 to "
+            f"{LARGEST_IMAGE}"
+        )
+    focal = [params[k] for k in camera.focal_length_idxs()]
+    if not focal:
+        raise InputError(f"{source}: camera {camera_id} is of model {camera.model.name}, which has no focal length")
+    broken = [value for value in params if not abs(value) <= _LARGEST_RATIO * side] or [f for f in focal if f <= 0.0]
+    if broken:
+        raise InputError(
+            f"{source}: camera {camera_id} has {broken[0]:g} among its parameters {params}; expected finite numbers, "
+            f"a positive focal length and nothing beyond {_LARGEST_RATIO:g} times the image"
+        )
+
+
+def _check_images(source: str, images: Sequence[Image]) -> None:
     seen: dict[str, int] = {}
     for image in images:
+        check_name(source, image.name)
+        for what, number in (("image", image.image_id), ("camera", image.camera_id)):
+            if not 0 <= number <= _LARGEST_ID:
+                raise InputError(f"{source}: image {image.name!r} has {what} id {number}; expected 0 to {_LARGEST_ID}")
         if image.name in seen:
             raise InputError(f"{source}: images {seen[image.name]} and {image.image_id} are both named {image.name!r}")
         seen[image.name] = image.image_id
 
 
 def _check_keypoints(source: str, images: Sequence[Image], image: Index, keypoint: Index) -> None:
-    """Those that are observed must exist and be finite."""
+    """Those that are observed must exist and be pixels."""
     counts = np.array([len(one.keypoints) for one in images], dtype=np.int64)
     missing = np.flatnonzero((keypoint < 0) | (keypoint >= counts[image])) if len(image) else image
     if len(missing):
@@ -187,7 +213,7 @@ def _check_keypoints(source: str, images: Sequence[Image], image: Index, keypoin
         return
     start = np.concatenate([[0], np.cumsum(counts)[:-1]])
     xy = np.concatenate([one.keypoints for one in images])[start[image] + keypoint]
-    bad = np.flatnonzero(~np.isfinite(xy).all(axis=1))
+    bad = np.flatnonzero(~(np.abs(xy) <= _FARTHEST_PIXEL).all(axis=1))
     if len(bad):
         name, k = images[int(image[bad[0]])].name, int(keypoint[bad[0]])
-        raise InputError(f"{source}: image {name!r} has keypoint {k} at {xy[bad[0]].tolist()}; expected finite numbers")
+        raise InputError(f"{source}: image {name!r} has keypoint {k} at {xy[bad[0]].tolist()}; expected pixels of an image")

@@ -51,8 +51,3 @@ def turns(R: Array) -> NDArray[np.uint16]:
 def encoded(*parts: NDArray[Any]) -> str:
     """Base64 of arrays, one after the other."""
     return base64.b64encode(b"".join(part.tobytes() for part in parts)).decode()
-
-
-def script_safe(text: str) -> str:
-    """JSON that may stand inside a script element."""
-    return text.replace("</", "<\\/")

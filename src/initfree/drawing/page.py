@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jinja2
 
-from initfree.drawing.packed import script_safe
+from initfree.data.names import in_script
 
 _TEMPLATES = files("initfree.drawing").joinpath("templates")
 
@@ -29,7 +29,7 @@ def environment(*loaders: jinja2.BaseLoader) -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.globals.update(css=read("base.css"), page_script=read("page.js"))
-    made.filters["script_json"] = lambda value: script_safe(json.dumps(value, separators=(",", ":"), allow_nan=False))
+    made.filters["script_json"] = lambda value: in_script(json.dumps(value, separators=(",", ":"), allow_nan=False))
     made.filters.update(number=number, percent=lambda value, how: number(value, how, 100.0) + "%")
     return made
 

@@ -7,11 +7,13 @@ points in frames, which landmarks.csv beside a solved model lists.
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from io import TextIOWrapper
 from pathlib import Path
 
 import numpy as np
 import pycolmap
 
+from initfree.data.files import opened
 from initfree.data.tracks import Array
 from initfree.errors import InputError, in_words
 
@@ -212,7 +214,7 @@ def read_moments(source: Path) -> dict[int, tuple[str, str]]:
     if not path.is_file():
         return {}
     try:
-        with path.open(newline="", encoding="utf-8") as stream:
+        with TextIOWrapper(opened(path), encoding="utf-8", newline="") as stream:
             return {int(row["id"]): (row["frame"], row["point"]) for row in csv.DictReader(stream)}
-    except (KeyError, ValueError, csv.Error) as error:
+    except (KeyError, ValueError, TypeError, csv.Error) as error:
         raise InputError(f"{path} cannot be read ({in_words(error)}); expected the columns id, frame, point") from error

@@ -9,14 +9,17 @@ import gzip
 import math
 import warnings
 import zlib
+from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 import pycolmap
 from scipy.spatial.transform import Rotation
 
+from initfree.data.files import opened
 from initfree.data.observations import Image, Observations, without_repeats
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array, Index, rows_of_each
@@ -27,8 +30,9 @@ _PARAMETERS = 9
 _MOST = 2**31
 _HEAD = 4096
 """bytes that hold the three counts"""
-_LONGEST_NUMBER = 64
-"""bytes of a number with the blanks behind it, on average, at most"""
+_BLANKS = (b" ", b"\n", b"\t", b"\r")
+_LEAST_NUMBERS = 100_000
+"""that any packed file may hold; beyond, no number is packed into less than a byte"""
 _BLOCK = 1 << 20
 """bytes that are read at a time"""
 _FARTHEST = 1e6
@@ -54,20 +58,25 @@ def is_bal(path: Path) -> bool:
 
 def read_bal(path: Path) -> BalFile:
     """Parse and check; every complaint names what was found."""
-    opener = {".bz2": bz2.open, ".gz": gzip.open}.get(path.suffix, open)
+    unpacked = {".bz2": bz2.open, ".gz": gzip.open}.get(path.suffix)
     try:
-        with opener(path, "rb") as stream:
+        with opened(path) as file, nullcontext(file) if unpacked is None else unpacked(file, "rb") as stream:
             head = stream.read(_HEAD)
             m, n, k = _counts(path, head)
             expected = 3 + 4 * k + _PARAMETERS * m + 3 * n
-            # No more than the counts allow: a small compressed file can hold any number of gigabytes.
-            text = _at_most(stream, head, expected * _LONGEST_NUMBER)
+            size = path.stat().st_size
+            if expected > (size if unpacked is None else _LEAST_NUMBERS + size):
+                raise InputError(
+                    f"{path} announces {m} cameras, {n} points and {k} observations: {expected} numbers; expected no more "
+                    f"than its {size} bytes hold"
+                )
+            values = _numbers(path, chain([head], iter(lambda: stream.read(_BLOCK), b"")), expected)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path} cannot be read: {in_words(error)}") from error
-    values = _numbers(path, text)
     if len(values) != expected:
+        more = " or more" if len(values) > expected else ""
         raise InputError(
-            f"{path}: {m} cameras, {n} points and {k} observations take {expected} numbers; found {len(values)}"
+            f"{path}: {m} cameras, {n} points and {k} observations take {expected} numbers; found {len(values)}{more}"
         )
     observations = values[3 : 3 + 4 * k].reshape(k, 4)
     names = observations[:, :2]
@@ -92,18 +101,6 @@ def read_bal(path: Path) -> BalFile:
     )
 
 
-def _at_most(stream: IO[bytes], head: bytes, size: int) -> bytes:
-    """`head` and what follows it, `size` bytes together.
-
-    Block by block: a single `read` sets aside all that it is asked for, and a damaged count asks for gigabytes."""
-    blocks = [head]
-    missing = size - len(head)
-    while missing > 0 and (block := stream.read(min(missing, _BLOCK))):
-        blocks.append(block)
-        missing -= len(block)
-    return b"".join(blocks)
-
-
 def _counts(path: Path, head: bytes) -> tuple[int, int, int]:
     """Cameras, points and observations, with which a BAL file begins."""
     words = head.split()[:3]
@@ -123,8 +120,26 @@ def _counts(path: Path, head: bytes) -> tuple[int, int, int]:
     return m, n, k
 
 
-def _numbers(path: Path, text: bytes) -> Array:
-    """All numbers of the file; the first word that is none is named."""
+def _numbers(path: Path, blocks: Iterable[bytes], most: int) -> Array:
+    """The numbers of a file that is read in blocks; no more than `most`, and those of one block: unpacked, a small file can
+    hold any number of gigabytes."""
+    parts, found, rest = [np.empty(0)], 0, b""
+    for block in chain(blocks, [b"\n"]):
+        text = rest + block
+        end = max(text.rfind(blank) for blank in _BLANKS) + 1
+        text, rest = text[:end], text[end:]
+        if len(rest) > _BLOCK:
+            raise InputError(f"{path}: number {found + 1} begins with {rest[:40]!r} and does not end; expected numbers")
+        if text.strip():
+            parts.append(_parsed(path, text, found))
+            found += len(parts[-1])
+        if found > most:
+            break
+    return np.concatenate(parts)
+
+
+def _parsed(path: Path, text: bytes, before: int) -> Array:
+    """Numbers with blanks between them, `before` of which came earlier; the first word that is none is named."""
     try:
         with warnings.catch_warnings():
             # NumPy is fast and stops at a word that is no number, with a warning.
@@ -134,7 +149,7 @@ def _numbers(path: Path, text: bytes) -> Array:
             return values
     except (ValueError, DeprecationWarning):
         pass
-    for number, word in enumerate(text.split(), 1):
+    for number, word in enumerate(text.split(), before + 1):
         try:
             finite = math.isfinite(float(word))
         except ValueError:

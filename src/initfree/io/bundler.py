@@ -8,18 +8,19 @@ from pathlib import Path
 
 import numpy as np
 
+from initfree.data.files import beginning, read_text
 from initfree.data.observations import Intrinsics, Observations
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array
 from initfree.io.rows import centred_camera, observations_of_rows, size_around
-from initfree.io.words import Views, Words, begins_with, read_text, read_views
+from initfree.io.words import Views, Words, read_views
 
 _HEAD = "# Bundle file"
 _TURN = np.diag([1.0, -1.0, -1.0])
 
 
 def is_bundler(path: Path) -> bool:
-    return path.is_file() and begins_with(path, _HEAD)
+    return beginning(path, len(_HEAD)) == _HEAD.encode()
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,18 @@
 """caliscope's recordings: xy.csv (detections of all cameras) and camera_array.toml (intrinsics, and poses if calibrated)."""
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from initfree.data.observations import Intrinsics, Observations
+from initfree.data.files import read_toml
+from initfree.data.observations import LARGEST_IMAGE, Intrinsics, Observations
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array
-from initfree.errors import InputError, in_words
+from initfree.errors import InputError
 from initfree.io.columns import combined, find, labels, moments_of, numbers, optional, read_columns
-from initfree.io.rows import LARGEST_IMAGE, observations_of_array, opencv_camera, unknown_camera
+from initfree.io.rows import observations_of_array, opencv_camera, unknown_camera
 
 _TOML, _CSV = "camera_array.toml", "xy.csv"
 
@@ -60,11 +60,7 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Obser
 
 def read_cameras(path: Path) -> dict[str, dict[str, Any]]:
     """The tables of the cameras by their number."""
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise InputError(f"{path} cannot be read as TOML: {in_words(error)}") from error
-    cameras = table.get("cameras")
+    cameras = read_toml(path).get("cameras")
     if not isinstance(cameras, dict) or not all(isinstance(camera, dict) for camera in cameras.values()):
         raise InputError(f"{path} has no table [cameras.N]; expected one for each camera")
     return cameras
@@ -108,5 +104,5 @@ def _camera(path: Path, name: str, table: dict[str, Any], calibrated: bool) -> A
 def _numbers(path: Path, name: str, key: str, value: Any) -> Array:
     try:
         return np.asarray(value, dtype=np.float64)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise InputError(f"{path}: {key} of camera {name} is {value}; expected numbers") from error

@@ -25,14 +25,14 @@ import numpy as np
 import pycolmap
 from numpy.typing import NDArray
 
+from initfree.data.files import opened, regular
+from initfree.data.names import check_name
+from initfree.data.observations import check_camera
 from initfree.engine.kernels import kernel
 from initfree.errors import InputError
 
 FILES = ("cameras", "images", "points3D")
 """what every model has; rigs and frames since COLMAP 3.12"""
-_LARGEST_IMAGE = 1_000_000
-_LARGEST_RATIO = 1e5
-"""of a focal length, a principal point to the larger side of an image; of distortion to one"""
 _NO_POINT = 2**64 - 1
 _KEYPOINT = np.dtype([("xy", "<f8", 2), ("point", "<u8")])
 _PARAMETERS = {
@@ -73,31 +73,19 @@ def check_model(model: pycolmap.Reconstruction, source: str) -> None:
     """Names and cameras of a model in memory that no later stage could work with."""
     for image_id, image in model.images.items():
         try:
-            _ = image.name
+            check_name(source, image.name)
         except UnicodeDecodeError as error:
             raise InputError(f"{source}: the name of image {image_id}, {error.object!r}, is not UTF-8") from error
         if image.camera_id not in model.cameras:
             raise InputError(f"{source}: image {image.name!r} names camera {image.camera_id}, which does not exist")
     for camera_id, camera in model.cameras.items():
-        side, params = max(camera.width, camera.height), np.array(camera.params)
-        if not 1 <= min(camera.width, camera.height) <= side <= _LARGEST_IMAGE:
-            raise InputError(f"{source}: camera {camera_id} has images of {camera.width} x {camera.height} pixels")
-        if not camera.focal_length_idxs():
-            raise InputError(f"{source}: camera {camera_id} is of model {camera.model.name}, which has no focal length")
-        focal = params[list(camera.focal_length_idxs())]
-        broken = ~np.isfinite(params) | (np.abs(params) > _LARGEST_RATIO * side)
-        if broken.any() or (focal <= 0.0).any():
-            bad = params[broken][0] if broken.any() else focal.min()
-            raise InputError(
-                f"{source}: camera {camera_id} has {bad:g} among its parameters {params.tolist()}; expected finite numbers, "
-                f"a positive focal length and nothing beyond {_LARGEST_RATIO:g} times the image"
-            )
+        check_camera(camera_id, camera, source)
 
 
 def _first_bad_line(file: Path, check: Callable[[list[str]], str | None], keypoints: bool) -> str | None:
     """The first line that cannot be read; with `keypoints` every other line holds those of the image before."""
     second = False
-    with file.open("rb") as stream:
+    with opened(file) as stream:
         for number, line in enumerate(stream, 1):
             if not second and (line.startswith(b"#") or not line.strip()):
                 continue
@@ -157,7 +145,7 @@ class _Walk:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        size = file.stat().st_size
+        size = regular(file).stat().st_size
         # An empty file cannot be mapped.
         self.data: NDArray[np.uint8] = np.memmap(file, dtype=np.uint8, mode="r") if size else np.zeros(0, dtype=np.uint8)
         self.at = 0

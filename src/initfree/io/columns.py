@@ -3,12 +3,14 @@
 import csv
 import math
 from collections.abc import Sequence
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from initfree.data.files import opened
 from initfree.data.tracks import Array, Index
 from initfree.errors import InputError, in_words
 
@@ -29,7 +31,7 @@ def _csv(path: Path) -> dict[str, list[Any]]:
     head: list[str] = []
     columns: list[list[str]] = []
     try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
+        with TextIOWrapper(opened(path), encoding="utf-8-sig", newline="") as stream:
             reader = csv.reader(stream)
             # Block by block: millions of rows, each a list, would be looked through again and again for garbage.
             while block := list(islice(reader, _BLOCK)):

@@ -16,6 +16,7 @@ import pycolmap
 from scipy.spatial.transform import Rotation
 
 from initfree.arrays.rigs import Mount
+from initfree.data.files import beginning
 from initfree.data.observations import Image, Intrinsics, Observations, observe
 from initfree.data.pairs import VerifiedPairs
 from initfree.data.tracks import Array
@@ -49,11 +50,7 @@ _EPIPOLAR = {
 
 def is_database(path: Path) -> bool:
     """Whether the file begins as SQLite's do."""
-    try:
-        with path.open("rb") as stream:
-            return stream.read(len(_MAGIC)) == _MAGIC
-    except OSError:
-        return False
+    return beginning(path, len(_MAGIC)) == _MAGIC
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,12 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
+from initfree.data.files import beginning, read_text
 from initfree.data.observations import Intrinsics, Observations
 from initfree.errors import InputError, in_words
 from initfree.io.keypoints import Detection, named_apart, observations_of_keypoints
+
+_HEAD = b"scorer,"
 
 
 def is_deeplabcut(path: Path) -> bool:
@@ -25,19 +28,13 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Obser
 
 
 def _files(path: Path) -> list[Path]:
-    found = []
-    for file in sorted(file for file in path.glob("*.csv") if file.is_file()):
-        with file.open("rb") as stream:
-            if stream.read(7) == b"scorer,":
-                found.append(file)
-    return found
+    return [file for file in sorted(path.glob("*.csv")) if beginning(file, len(_HEAD)) == _HEAD]
 
 
 def _detections(path: Path) -> Iterator[Detection]:
     try:
-        with path.open(newline="", encoding="utf-8", errors="replace") as stream:
-            rows = [row for row in csv.reader(stream) if row]
-    except (OSError, csv.Error) as error:
+        rows = [row for row in csv.reader(read_text(path, "replace").split("\n")) if row]
+    except csv.Error as error:
         raise InputError(f"{path} cannot be read as CSV: {in_words(error)}") from error
     heads = {row[0]: row[1:] for row in rows[:4] if row[0] in ("scorer", "individuals", "bodyparts", "coords")}
     if not {"bodyparts", "coords"} <= set(heads):

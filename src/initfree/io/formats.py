@@ -4,12 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from initfree import io
+from initfree.data.files import regular
 from initfree.data.observations import Intrinsics, Observations
 from initfree.data.reconstruction import Reconstruction
 from initfree.errors import InputError
 from initfree.io import colmap
+from initfree.io.boundary import boundary
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,20 @@ class Format:
     read: Callable[[Path, Asked], Observations]
     model: Callable[[Path], Reconstruction] | None = None
     """its own poses and landmarks, where it has them"""
+
+    def __post_init__(self) -> None:
+        """Whoever adds a format need not think of damaged files: no reader is called but behind the boundary."""
+        for name in ("recognises", "read", "model"):
+            function = getattr(self, name)
+            if function is not None:
+                object.__setattr__(self, name, self._bounded(function))
+
+    def _bounded(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def bounded(path: Path, *asked: Asked) -> Any:
+            with boundary(path, f"{self.name} ({self.looks})"):
+                return function(path, *asked)
+
+        return bounded
 
 
 def _colmap_observations(path: Path, asked: Asked) -> Observations:
@@ -163,6 +180,8 @@ def format_of(path: Path) -> Format:
     """The format of what is at `path`."""
     if not path.exists():
         raise InputError(f"{path} does not exist; expected {_expected()}")
+    if not path.is_dir():
+        regular(path)
     for one in FORMATS:
         if one.recognises(path):
             return one

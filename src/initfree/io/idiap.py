@@ -8,12 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
+from initfree.data.files import beginning, read_text
 from initfree.data.observations import Intrinsics, Observations
 from initfree.errors import InputError
 from initfree.io.keypoints import MOST_PIXELS
 from initfree.io.rows import observations_of_array, opencv_camera, unknown_camera
 
 _NUMBERS = 15
+_FIRST_LINE = 200
+"""bytes of it that are looked at"""
 _MOST_POINTS = 10**9
 
 
@@ -22,8 +25,7 @@ def is_idiap(path: Path) -> bool:
 
 
 def _counts(path: Path) -> list[int] | None:
-    with path.open("rb") as stream:
-        words = stream.readline(200).split()
+    words = beginning(path, _FIRST_LINE).partition(b"\n")[0].split()
     return [int(word) for word in words] if len(words) == 5 and all(word.isdigit() for word in words) else None
 
 
@@ -32,7 +34,7 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Obser
     counts = _counts(path)
     assert counts is not None  # recognised
     cameras, points, _, free, known = counts
-    lines = path.read_text(errors="replace").split("\n")
+    lines = read_text(path, "replace").split("\n")
     least = 1 + free + known + _NUMBERS * cameras
     if len(lines) < least:
         raise InputError(f"{path} has {len(lines)} lines; expected at least {least}, as its first line says")

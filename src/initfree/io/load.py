@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pycolmap
 
+from initfree.data.files import read_text
 from initfree.data.observations import Intrinsics, Observations
 from initfree.data.problem import Problem, build_problem
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array
-from initfree.errors import InputError, in_words
+from initfree.errors import InputError
 from initfree.io import colmap
 from initfree.io.formats import Asked, format_of
 
@@ -86,10 +87,7 @@ def _check_size(path: Path, what: str, names: Sequence[object], values: Array) -
 
 def image_names(path: Path) -> list[str]:
     """Names of images, one a line, as COLMAP's image lists have them."""
-    try:
-        names = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"image list {path} cannot be read: {in_words(error)}") from error
+    names = [line.strip() for line in read_text(path).split("\n")]
     names = [name for name in names if name]
     if not names:
         raise InputError(f"image list {path} is empty; expected the name of an image on each line")

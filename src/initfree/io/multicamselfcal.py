@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from initfree.data.observations import Intrinsics, Observations
+from initfree.data.files import read_text
+from initfree.data.observations import LARGEST_IMAGE, Intrinsics, Observations
 from initfree.data.tracks import Array
 from initfree.errors import InputError, in_words
-from initfree.io.rows import LARGEST_IMAGE, observations_of_array, opencv_camera, unknown_camera
+from initfree.io.rows import observations_of_array, opencv_camera, unknown_camera
 
 
 def is_multicamselfcal(path: Path) -> bool:
@@ -57,11 +58,12 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Obser
 
 
 def _matrix(path: Path) -> Array:
-    if not path.is_file() or path.stat().st_size == 0:
-        raise InputError(f"{path} is {'empty' if path.is_file() else 'missing'}; expected a matrix of numbers")
+    text = read_text(path)
+    if not text.strip():
+        raise InputError(f"{path} is empty; expected a matrix of numbers")
     try:
-        return np.loadtxt(path, ndmin=2)
-    except (ValueError, OSError, UnicodeDecodeError) as error:
+        return np.loadtxt(text.split("\n"), ndmin=2)
+    except ValueError as error:
         raise InputError(f"{path} cannot be read as a matrix: {in_words(error)}") from error
 
 
@@ -72,7 +74,7 @@ def _rad_files(path: Path) -> list[Path]:
 
 
 def _read_rad(path: Path) -> tuple[Array, Array]:
-    values = dict(re.findall(r"(\w+)\s*=\s*(\S+)", path.read_text(errors="replace")))
+    values = dict(re.findall(r"(\w+)\s*=\s*(\S+)", read_text(path, "replace")))
     try:
         K = np.array([[float(values[f"K{i}{j}"]) for j in (1, 2, 3)] for i in (1, 2, 3)])
         return K, np.array([float(values[f"kc{i}"]) for i in (1, 2, 3, 4)])
@@ -82,5 +84,7 @@ def _read_rad(path: Path) -> tuple[Array, Array]:
 
 def _names(path: Path, cameras: int) -> list[str]:
     file = path / "camera_order.txt"
-    names = file.read_text(errors="replace").split() if file.is_file() else []
+    text = read_text(file, "replace") if file.is_file() else ""
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    names = lines if len(lines) == cameras else text.split()
     return names if len(names) == cameras and len(set(names)) == cameras else [f"cam{k + 1}" for k in range(cameras)]

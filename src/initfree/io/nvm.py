@@ -9,18 +9,19 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from initfree.data.files import beginning, read_text
 from initfree.data.observations import Intrinsics, Observations
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array
 from initfree.errors import InputError
 from initfree.io.rows import centred_camera, observations_of_rows, size_around
-from initfree.io.words import Views, Words, begins_with, read_text, read_views
+from initfree.io.words import Views, Words, read_views
 
 _HEAD = "NVM_V3"
 
 
 def is_nvm(path: Path) -> bool:
-    return path.is_file() and begins_with(path, _HEAD)
+    return beginning(path, len(_HEAD)) == _HEAD.encode()
 
 
 _LARGEST = 1e100

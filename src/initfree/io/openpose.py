@@ -3,13 +3,13 @@
 A frame with several people tells nothing of who is who in another camera: the most confident one of each is taken.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from initfree.data.files import read_json
 from initfree.data.observations import Intrinsics, Observations
 from initfree.errors import InputError
 from initfree.io.keypoints import Detection, observations_of_keypoints
@@ -46,10 +46,7 @@ def _detections(folder: Path) -> Iterator[Detection]:
 
 
 def _people(file: Path) -> list[dict[str, object]]:
-    try:
-        content = json.loads(file.read_text(encoding="utf-8", errors="replace"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{file} cannot be read as JSON: {str(error).splitlines()[0]}") from error
+    content = read_json(file, errors="replace")
     people = content.get("people") if isinstance(content, dict) else None
     if not isinstance(people, list) or not all(isinstance(person, dict) for person in people):
         raise InputError(f"{file} has no list of people; expected what OpenPose writes with --write_json")

@@ -5,7 +5,6 @@ Of reconstruction.json, poses and points of its largest reconstruction, to evalu
 Coordinates are in units of the larger side of the image, from its middle: pixels are x max(w, h) + w/2.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,13 @@ import numpy as np
 import pycolmap
 from scipy.spatial.transform import Rotation
 
+from initfree.data.files import read_json, read_text
+from initfree.data.names import inside
 from initfree.data.observations import Intrinsics, Observations
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Index
-from initfree.errors import InputError, in_words
+from initfree.errors import InputError
 from initfree.io.rows import observations_of_rows
-from initfree.io.words import read_text
 
 _COLUMNS = 5
 """of a row that are used: image, track, feature, x, y; scale and colour follow"""
@@ -30,7 +30,7 @@ def is_opensfm(path: Path) -> bool:
 
 def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Observations:
     """Tracks of the project. Its camera models mostly come from EXIF: a guess to refine."""
-    models = _json(path / "camera_models.json")
+    models = read_json(path / "camera_models.json")
     if not isinstance(models, dict) or not models:
         raise InputError(f"{path / 'camera_models.json'} has no cameras; expected a model for each")
     ids = list(models)
@@ -62,7 +62,7 @@ def reconstruction_of(path: Path) -> Reconstruction:
     file = path / "reconstruction.json"
     if not file.is_file():
         raise InputError(f"{path} has no reconstruction.json; expected the poses and points of an OpenSfM project in it")
-    found = _json(file)
+    found = read_json(file)
     try:
         best = max(found, key=lambda one: len(one["shots"]))
         names = sorted(best["shots"])
@@ -101,10 +101,10 @@ def _camera_of(path: Path, image: str, ids: list[str]) -> int:
     """The number of an image's camera: the only one, or the one that its EXIF file names."""
     if len(ids) == 1:
         return 0
-    file = path / "exif" / f"{image}.exif"
+    file = inside(path / "exif", f"{image}.exif")
     if not file.is_file():
         raise InputError(f"{path} has {len(ids)} cameras and no {file.relative_to(path)}; expected it to name one of them")
-    exif = _json(file)
+    exif = read_json(file)
     camera = exif.get("camera") if isinstance(exif, dict) else None
     if camera not in ids:
         raise InputError(f"{file} names camera {camera!r}, which camera_models.json has not")
@@ -141,10 +141,3 @@ def _camera(path: Path, name: str, model: Any) -> pycolmap.Camera:
             f"{path}: camera {name!r} is of projection {kind!r}; expected perspective, brown, radial or a fisheye"
         )
     return pycolmap.Camera(model=colmap[0], width=width, height=height, params=colmap[1])
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path} is no JSON: {in_words(error)}") from error

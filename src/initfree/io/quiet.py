@@ -5,13 +5,13 @@ from contextlib import contextmanager
 
 import pycolmap
 
-_ERRORS = 2
+_ERRORS, _NOTHING = 2, 3
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """Errors only: what it warns of, we say ourselves."""
-    level, pycolmap.logging.minloglevel = pycolmap.logging.minloglevel, _ERRORS
+def quiet(everything: bool = False) -> Iterator[None]:
+    """Errors only, or `everything` quiet: what it says, we say ourselves."""
+    level, pycolmap.logging.minloglevel = pycolmap.logging.minloglevel, _NOTHING if everything else _ERRORS
     try:
         yield
     finally:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pycolmap
 
-from initfree.data.observations import Image, Intrinsics, Observations, observe
+from initfree.data.observations import LARGEST_IMAGE, Image, Intrinsics, Observations, observe
 from initfree.data.tracks import Array, Index, rows_of_each
 from initfree.errors import InputError
 
@@ -74,12 +74,10 @@ def observations_of_array(
     return replace(found, images=images, moments=moments)
 
 
-LARGEST_IMAGE = 1e7
-"""pixels: no image is as large"""
-
-
 def unknown_camera(width: float, height: float) -> pycolmap.Camera:
     """A camera of which the image's size is all that is known."""
+    if not 1 <= min(width, height) <= max(width, height) <= LARGEST_IMAGE:
+        raise ValueError(f"an image of {width:g} x {height:g} pixels, not 1 to {LARGEST_IMAGE}")
     focal = float(max(width, height))
     return pycolmap.Camera(
         model="SIMPLE_RADIAL", width=int(width), height=int(height), params=[focal, width / 2.0, height / 2.0, 0.0]
@@ -94,7 +92,7 @@ def centred_camera(focal: float, k1: float, k2: float, size: int) -> pycolmap.Ca
 def size_around(source: str, xy: Array) -> int:
     """Width of a square image around its middle that holds all observations measured from there."""
     farthest = float(np.abs(xy[np.isfinite(xy)]).max(initial=1.0))
-    if farthest > LARGEST_IMAGE:
+    if 2.0 * farthest + 2.0 > LARGEST_IMAGE:
         raise InputError(f"{source} has an observation {farthest:.6g} px from the middle of its image; expected a pixel")
     return 2 * int(np.ceil(float(np.abs(xy[np.isfinite(xy)]).max(initial=1.0)))) + 2
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from initfree.data.tracks import Array, Index
-from initfree.errors import InputError, in_words
+from initfree.errors import InputError
 
 
 class Words:
@@ -72,19 +72,3 @@ def read_views(words: Words, points: int, images: int) -> Views:
     if len(outside):
         raise InputError(f"{words.path}: a point is seen by image {outside[0]} of {images}, counted from 0")
     return Views(xyz, image, landmark, table[:, 2:])
-
-
-def read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {in_words(error)}") from error
-
-
-def begins_with(path: Path, start: str) -> bool:
-    """Whether a file's first bytes are these."""
-    try:
-        with path.open("rb") as stream:
-            return stream.read(len(start)) == start.encode()
-    except OSError:
-        return False

@@ -13,7 +13,7 @@ import initfree
 from initfree.benchmark.report.contents import Contents
 from initfree.benchmark.report.formats import cells, header, labels
 from initfree.benchmark.report.scenes import LANDMARKS, Scenes
-from initfree.drawing.packed import script_safe
+from initfree.data.names import in_script
 from initfree.drawing.page import environment, read
 
 
@@ -24,7 +24,7 @@ def render(contents: Contents, scenes: Scenes) -> str:
     templates.globals.update(rendered=cells, labels=labels, header=header)
     templates.globals["css"] = read("base.css") + package.joinpath("report.css").read_text(encoding="utf-8")
     templates.filters["neighbours"] = _neighbours
-    templates.filters["figure_json"] = lambda figure: script_safe(str(figure.to_json()))
+    templates.filters["figure_json"] = lambda figure: in_script(str(figure.to_json()))
     own = [package.joinpath(name).read_text(encoding="utf-8") for name in ("figures.js", "view.js")]
     return templates.get_template("page.html.j2").render(
         contents=contents,
@@ -33,7 +33,7 @@ def render(contents: Contents, scenes: Scenes) -> str:
         version=initfree.__version__,
         scenes=scenes,
         landmarks=LANDMARKS,
-        scene_data=script_safe(json.dumps(scenes.data, separators=(",", ":"))),
+        scene_data=in_script(json.dumps(scenes.data, separators=(",", ":"))),
         scripts=[read("scene.js"), read("chart.js"), *own],
         plotly=get_plotlyjs(),
     )

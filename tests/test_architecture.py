@@ -25,6 +25,7 @@ ROOMS = (
     ("drawing", "result"),
     ("io", "stages.pipeline"),
     ("auto",),
+    ("models",),
     ("api", "viewer"),
     ("generator",),
     ("benchmark",),

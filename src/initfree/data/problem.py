@@ -158,7 +158,7 @@ def build_problem(observations: Observations, min_obs: int = 3, among: NDArray[n
         keep, components = _largest_component(o.image, landmark, keep)
         keep = _filter(o.image, landmark, keep, min_obs)
     images, cam = np.unique(o.image[keep], return_inverse=True)
-    ids, point = _neighbours_together(cam, *np.unique(o.landmark_id[keep], return_inverse=True))
+    ids, point = neighbours_together(cam, *np.unique(o.landmark_id[keep], return_inverse=True))
     if len(images) < 2:
         raise InputError(
             f"{o.source}: no two images are connected by landmarks with at least {min_obs} observations "
@@ -200,7 +200,7 @@ def build_problem(observations: Observations, min_obs: int = 3, among: NDArray[n
     )
 
 
-def _neighbours_together(cam: Index, ids: Index, point: Index) -> tuple[Index, Index]:
+def neighbours_together(cam: Index, ids: Index, point: Index) -> tuple[Index, Index]:
     """Landmarks in an order that keeps those together that the same cameras see, where the cameras are many.
 
     By the first and the last of their cameras, cameras in an order that keeps neighbours near (Cuthill and McKee 1969).

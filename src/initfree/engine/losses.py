@@ -31,7 +31,35 @@ class Cauchy:
         return 1.0 / (1.0 + squared / self.scale**2)
 
 
-Loss = LeastSquares | Cauchy
+@dataclass(frozen=True)
+class SoftL1:
+    """ρ(s) = 2c² (√(1 + s/c²) - 1), as in Ceres: quadratic near zero, linear in the residual beyond c."""
+
+    scale: float
+
+    def total(self, squared: Array) -> float:
+        c2 = self.scale**2
+        return c2 * float(np.sum(np.sqrt(1.0 + squared / c2) - 1.0))
+
+    def weights(self, squared: Array) -> Array:
+        return 1.0 / np.sqrt(1.0 + squared / self.scale**2)
+
+
+@dataclass(frozen=True)
+class Huber:
+    """ρ(s) = s up to c², 2c √s - c² beyond."""
+
+    scale: float
+
+    def total(self, squared: Array) -> float:
+        c = self.scale
+        return 0.5 * float(np.sum(np.where(squared <= c * c, squared, 2.0 * c * np.sqrt(squared) - c * c)))
+
+    def weights(self, squared: Array) -> Array:
+        return self.scale / np.sqrt(np.maximum(squared, self.scale**2))
+
+
+Loss = LeastSquares | Cauchy | SoftL1 | Huber
 
 
 def scale_from_median(squared: Array, multiple: float, floor: float) -> float:

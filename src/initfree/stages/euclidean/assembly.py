@@ -26,7 +26,7 @@ def metric(begin, end, tracks, taken, met, layout, flat, left, sums, slots, came
 
 
 @kernel()
-def lens(begin, end, tracks, taken, met, layout, flat, left, sums, R, linear, weight, damping):
+def lens(begin, end, tracks, taken, met, layout, flat, left, sums, R, linear, weight, damping, still):
     """Of shares begin ... end, of cameras with lenses of any model; linear is (x, residual, A, T)."""
     ranges, lists, shares, share_rows = taken
     ptr, cam = tracks
@@ -37,5 +37,5 @@ def lens(begin, end, tracks, taken, met, layout, flat, left, sums, R, linear, we
         sums[size * share_rows[share] : size * share_rows[share + 1]] = 0.0
         for t in range(shares[share], shares[share + 1]):
             first, last = ranges[t], ranges[t + 1]
-            _condense_lens(first, last, ptr, cam, R, x, residual, A, T, weight, damping, G, Q, e, M, u, shift)
+            _condense_lens(first, last, ptr, cam, R, x, residual, A, T, weight, damping, still, G, Q, e, M, u, shift)
             couple(lists[t], lists[t + 1], met, rows, lanes, width, size, flat, sums)

@@ -12,6 +12,9 @@ from initfree.engine.kernels import kernel
 from initfree.engine.simd import room
 from initfree.stages.euclidean.kernels import accumulate, landmark_out, projected_out
 
+FIXED = 1e80
+"""of a matrix whose inverse is as good as zero"""
+
 
 @kernel(inline="always")
 def _pose(a, k, R, x, A, root, J, B):
@@ -26,9 +29,9 @@ def _pose(a, k, R, x, A, root, J, B):
 
 
 @kernel(inline="always")
-def condense(begin, end, ptr, cam, R, x, residual, A, T, weight, damping, G, Q, e, M, u, shift):
+def condense(begin, end, ptr, cam, R, x, residual, A, T, weight, damping, still, G, Q, e, M, u, shift):
     """Landmarks out of the normal equations, as in `euclidean.kernels.condense`: a camera's numbers are its pose, then those
-    of its lens."""
+    of its lens. A landmark that is `still` has a V beyond all others, so that it does not move."""
     V, h = room((3, 3)), room((3,))
     for j in range(begin, end):
         V[:, :] = 0.0
@@ -40,6 +43,9 @@ def condense(begin, end, ptr, cam, R, x, residual, A, T, weight, damping, G, Q, 
                 G[a, 0, 6 + s], G[a, 1, 6 + s] = root * T[a, 0, s], root * T[a, 1, s]
             e[a, 0], e[a, 1] = root * residual[a, 0], root * residual[a, 1]
             accumulate(Q, e, a, V, h)
+        if still[j]:
+            V[:, :] = 0.0
+            V[0, 0] = V[1, 1] = V[2, 2] = FIXED
         u0, u1, u2 = landmark_out(j, V, h, damping, M, u, shift)
         for a in range(ptr[j], ptr[j + 1]):
             projected_out(a, Q, M[j], u0, u1, u2, e)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from initfree.data.tracks import Array, Tracks
 from initfree.engine import threads
@@ -86,6 +87,11 @@ class LensSystem(CondensedSystem):
         """`numbers`: most that a lens has."""
         super().__init__(tracks, 6 + numbers)
 
-    def assemble(self, R: Array, linear: tuple[Array, Array, Array, Array], weight: Array, damping: float = 0.0) -> None:
-        """`linear`: x (observations, 3) in the camera's frame, residuals, dr/dx and dr/dθ (observations, 2, numbers)."""
-        self._assemble(assembly.lens, R, linear, weight, damping)
+    def assemble(
+        self, R: Array, linear: tuple[Array, Array, Array, Array], weight: Array, damping: float = 0.0,
+        still: NDArray[np.bool_] | None = None,
+    ) -> None:  # fmt: skip
+        """`linear`: x (observations, 3) in the camera's frame, residuals, dr/dx and dr/dθ (observations, 2, numbers); `still`
+        (landmarks,) do not move."""
+        still = np.zeros(self._tracks.landmarks, dtype=bool) if still is None else still
+        self._assemble(assembly.lens, R, linear, weight, damping, still)

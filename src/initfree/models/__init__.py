@@ -1,0 +1,1 @@
+"""Models of any program: adjusted, and judged."""

@@ -1,8 +1,12 @@
 """`initfree.adjust` finds Ceres' optimum: every camera model, rigs, what stays, losses, known positions."""
 
+import json
+from typing import Any
+
 import numpy as np
 import pycolmap
 import pytest
+from commanding import run, write_ring
 from models import CAMERA_PARAMS
 
 from initfree.errors import InputError
@@ -42,8 +46,13 @@ def by_ceres(model: pycolmap.Reconstruction, options=None, change=None) -> tuple
     )
     if change is not None:
         change(config)
-    summary = pycolmap.create_default_bundle_adjuster(options, config, result).solve()
+    summary: Any = pycolmap.create_default_bundle_adjuster(options, config, result).solve()
     return summary.ceres_summary.final_cost, result
+
+
+def pose_of(image: Any) -> pycolmap.Rigid3d:
+    """Of its frame."""
+    return image.frame.rig_from_world
 
 
 def poses(model: pycolmap.Reconstruction) -> dict[str, np.ndarray]:
@@ -209,3 +218,43 @@ def test_options_that_mean_nothing_are_refused(options):
 def test_a_model_without_observations_is_refused():
     with pytest.raises(InputError, match="images with a pose"):
         adjust(pycolmap.Reconstruction())
+
+
+def test_command_writes_the_model_and_what_was_done(tmp_path, capsys):
+    model = write_ring(tmp_path)
+    out = tmp_path / "out"
+    assert run("adjust", model, "--output", out, "--free", "focal", "--loss", "cauchy", "--deviations") == 0
+    told = json.loads((out / "adjust.json").read_text())
+    assert told["free"] == ["focal"]
+    assert told["cost"] <= told["initial_cost"]
+    assert len(told["deviations"]) == 10
+    assert len(pycolmap.Reconstruction(str(out / "sparse" / "0")).images) == 10
+    assert "written" in capsys.readouterr().out
+    assert run("adjust", model, "--output", out) == 0  # its own files it replaces
+
+
+def test_command_refuses_what_it_would_lose_or_not_understand(tmp_path, capsys):
+    model = write_ring(tmp_path)
+    assert run("adjust", model, "--output", tmp_path / "out", "--fix-poses", "nobody.jpg") == 2
+    assert "nobody.jpg" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    target = tmp_path / "mine"
+    (target / "sparse" / "0").mkdir(parents=True)
+    (target / "sparse" / "0" / "cameras.bin").write_bytes(b"mine")
+    assert run("adjust", model, "--output", target) == 2
+    assert (target / "sparse" / "0" / "cameras.bin").read_bytes() == b"mine"
+
+
+def test_command_takes_known_positions(tmp_path, capsys):
+    model = write_ring(tmp_path)
+    places = {image.name: image.projection_center() for image in pycolmap.Reconstruction(str(model)).images.values()}
+    table = tmp_path / "gnss.csv"
+    rows = [f"{name},{','.join(str(2.0 * x + 1.0) for x in place)},0.01" for name, place in places.items()]
+    table.write_text("image,x,y,z,deviation\n" + "\n".join(rows))
+    assert run("adjust", model, "--output", tmp_path / "out", "--positions", table) == 0
+    found = pycolmap.Reconstruction(str(tmp_path / "out" / "sparse" / "0"))
+    for image in found.images.values():
+        assert image.projection_center() == pytest.approx(2.0 * places[image.name] + 1.0, abs=0.01)
+    table.write_text("image,x,y,z,deviation\na.jpg,1,2\n")
+    assert run("adjust", model, "--output", tmp_path / "out", "--positions", table) == 2
+    assert "line 2" in capsys.readouterr().err

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from initfree.errors import InputError
     from initfree.evaluation import Metrics
     from initfree.io.load import load
+    from initfree.models.adjust import Adjusted, AdjustOptions, adjust
     from initfree.result import Result
 
 if sys.platform == "linux":
@@ -31,6 +32,8 @@ if sys.platform == "linux":
 
 __version__ = "0.1.0"
 __all__ = [
+    "AdjustOptions",
+    "Adjusted",
     "Certificate",
     "InputError",
     "Metrics",
@@ -38,6 +41,7 @@ __all__ = [
     "Reconstruction",
     "Result",
     "SolveConfig",
+    "adjust",
     "evaluate",
     "load",
     "solve",
@@ -47,6 +51,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AdjustOptions": "models.adjust",
+    "Adjusted": "models.adjust",
     "Certificate": "certificate",
     "InputError": "errors",
     "Metrics": "evaluation",
@@ -54,6 +60,7 @@ _HOMES = {
     "Reconstruction": "data.reconstruction",
     "Result": "result",
     "SolveConfig": "config",
+    "adjust": "models.adjust",
     "evaluate": "api",
     "load": "io.load",
     "solve": "api",

@@ -7,6 +7,7 @@ COLMAP. No priors but those that are given: the optimum is Ceres'.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -20,6 +21,7 @@ from initfree.engine.losses import Cauchy, Huber, LeastSquares, Loss, SoftL1
 from initfree.engine.parallel import one_blas_thread
 from initfree.errors import InputError
 from initfree.evaluation import similarity
+from initfree.io.convert import model_of
 from initfree.models.arrays import ModelArrays
 from initfree.models.judged import known_cameras
 from initfree.stages.euclidean.intrinsics import IntrinsicsAdjustment, View
@@ -144,19 +146,24 @@ class Adjusted:
 
 
 def adjust(
-    model: pycolmap.Reconstruction, options: AdjustOptions | pycolmap.BundleAdjustmentOptions | None = None
+    model: pycolmap.Reconstruction | str | Path,
+    options: AdjustOptions | pycolmap.BundleAdjustmentOptions | None = None,
 ) -> Adjusted:
-    """The model at the optimum of its own observations; the one that is given stays as it is.
+    """Adjust a reconstruction to its own observations, as `pycolmap.bundle_adjustment` does, in a fraction of its time.
 
-    As `pycolmap.bundle_adjustment`, whose options it takes too: all camera models, cameras that images share, rigs whose
-    sensors stay where they are. Every registered image takes part.
+    All camera models of COLMAP, cameras that images share, rigs whose sensors stay where they are. Every registered image
+    takes part.
+
+    Args:
+        model: A pycolmap.Reconstruction, which stays as it is, or a path that `initfree convert` reads.
+        options: What moves, under which loss; COLMAP's own options are taken too.
     """
     if options is None:
         options = AdjustOptions()
     elif isinstance(options, pycolmap.BundleAdjustmentOptions):
         options = AdjustOptions.like(options)
     with one_blas_thread():
-        return _adjust(model, options)
+        return _adjust(model if isinstance(model, pycolmap.Reconstruction) else model_of(Path(model)), options)
 
 
 def _adjust(model: pycolmap.Reconstruction, options: AdjustOptions) -> Adjusted:

@@ -91,7 +91,9 @@ class LensSystem(CondensedSystem):
         self, R: Array, linear: tuple[Array, Array, Array, Array], weight: Array, damping: float = 0.0,
         still: NDArray[np.bool_] | None = None,
     ) -> None:  # fmt: skip
-        """`linear`: x (observations, 3) in the camera's frame, residuals, dr/dx and dr/dθ (observations, 2, numbers); `still`
-        (landmarks,) do not move."""
+        """`linear`: x (observations, 3) in the camera's frame, residuals, dr/dx and dr/dθ (observations, 2, numbers).
+
+        Landmarks that are `still` do not move.
+        """
         still = np.zeros(self._tracks.landmarks, dtype=bool) if still is None else still
         self._assemble(assembly.lens, R, linear, weight, damping, still)

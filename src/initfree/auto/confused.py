@@ -3,7 +3,7 @@
 import numpy as np
 
 from initfree.certificate import Certificate
-from initfree.certificate.checks import NOT_DOUBLED
+from initfree.certificate.checks import NOT_DOUBLED, NOT_TWICE
 from initfree.certificate.twins import merged_observations
 from initfree.data.problem import Problem, restricted
 from initfree.data.reconstruction import Reconstruction
@@ -13,7 +13,7 @@ from initfree.stages.euclidean.residuals import consensus
 def only_doubled(certificate: Certificate) -> bool:
     """Whether nothing stands against a reconstruction but that parts of it may lie on top of each other."""
     failed = {finding.check for finding in certificate.findings if not finding.passed and not finding.doubt}
-    return failed == {NOT_DOUBLED}
+    return bool(failed) and failed <= {NOT_DOUBLED, NOT_TWICE}
 
 
 def without_confused_tracks(problem: Problem, reconstruction: Reconstruction, certificate: Certificate) -> Problem | None:
@@ -24,5 +24,5 @@ def without_confused_tracks(problem: Problem, reconstruction: Reconstruction, ce
     """
     smaller = certificate.evidence.duplication.smaller
     confused = merged_observations(problem.tracks, consensus(problem, reconstruction), smaller)
-    found = restricted(problem, np.logical_not(confused))
+    found = restricted(problem, np.logical_not(confused)) if confused.any() else None
     return None if found is None else found[0]

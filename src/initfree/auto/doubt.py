@@ -16,23 +16,18 @@ from initfree.auto.ranking import best_attempt
 from initfree.auto.search import Search
 from initfree.auto.solution import Solution
 from initfree.auto.start import run_start
+from initfree.certificate.freer import euclidean_to_projective
 from initfree.data.observations import scaled_keypoints
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
-from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.engine.losses import Cauchy
-from initfree.stages.euclidean import robust_cost
 from initfree.stages.euclidean.residuals import INLIER_PIXELS, residuals
 from initfree.stages.pipeline import on_pairs
-from initfree.stages.refinement.reprojection import ProjectiveRefinement, Reprojection
 
 SUSPICIOUS = 1.5
 """Euclidean over projective robust cost: 0.98-1.2 for true reconstructions, 3.4 for intrinsics known to be wrong"""
 CLOSE = 0.5
 """pixels: a median error below which nothing is doubted"""
-_FIT = 0.1
-"""pixels: errors that are nothing to either"""
-_STEPS = 30
 _AS_WELL = 1.05
 """ratio of robust costs up to which one reconstruction fits as well as another"""
 _GUESSES = 2
@@ -108,17 +103,6 @@ def _costs_where_one_agrees(*both: tuple[Problem, Reconstruction]) -> list[float
     near = np.union1d(*(rows[e <= INLIER_PIXELS] for rows, e in zip(place, error, strict=True)))
     loss = Cauchy(INLIER_PIXELS)
     return [loss.total(e[np.isin(rows, near)] ** 2) for rows, e in zip(place, error, strict=True)]
-
-
-def euclidean_to_projective(problem: Problem, reconstruction: Reconstruction) -> float:
-    """Robust cost of the metric cameras over that of projective ones, which start there and may move any way they like."""
-    P = np.concatenate([reconstruction.R, reconstruction.t[:, :, None]], axis=2)
-    X = np.column_stack([reconstruction.xyz, np.ones(len(reconstruction.xyz))])
-    stage = ProjectiveRefinement(problem.tracks, Reprojection(problem.m, problem.unit), P, X)
-    loss = Cauchy(INLIER_PIXELS)
-    stage.minimise(LMConfig(_STEPS, 1e-4), loss)
-    nothing = loss.total(np.full(problem.tracks.observations, _FIT**2))
-    return (robust_cost(problem, reconstruction) + nothing) / (loss.total(stage.squared_residuals) + nothing)
 
 
 def without_intrinsics(problem: Problem) -> Problem:

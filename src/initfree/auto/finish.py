@@ -14,6 +14,7 @@ from initfree.auto.calibration import recalibrate, recalibrate_guess
 from initfree.auto.completion import with_depths, without_outliers
 from initfree.auto.consistent_part import consistent_part
 from initfree.auto.dominant_motion import dominant_motion
+from initfree.auto.mending import with_another_lens, with_own_cameras
 from initfree.auto.search import Search
 from initfree.auto.solution import Solution
 from initfree.certificate.checks import LEFT_OUT
@@ -40,6 +41,13 @@ FINISH: tuple[Step, ...] = (
 )
 
 
+MEND: tuple[Step, ...] = (
+    Step("another lens", with_another_lens, "rejected"),
+    Step("own cameras", with_own_cameras, "rejected"),
+)
+"""what is done with a solution that only its end refuses: other models of the cameras are asked there"""
+
+
 def finished(search: Search, solution: Solution, steps: tuple[Step, ...] = FINISH) -> Solution:
     """The solution after all steps that are not switched off (`SolveConfig.skip`)."""
     for step in steps:
@@ -49,6 +57,11 @@ def finished(search: Search, solution: Solution, steps: tuple[Step, ...] = FINIS
         if other is not None and (step.of != "rejected" or _mended(other)):
             solution = other
     return solution
+
+
+def mended(search: Search, solution: Solution) -> Solution:
+    """The solution as it is returned: judged by other models of the cameras too, and with one of these where they say so."""
+    return finished(search, solution.adding(searching=False), MEND)
 
 
 def _mended(solution: Solution) -> bool:

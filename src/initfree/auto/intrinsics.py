@@ -205,7 +205,7 @@ def _attributed(
     if not any(own):
         if not any(_lacks_distortion(camera) for camera in lenses.cameras):
             return None
-        sight, view = _with_radial(sight, fixed.view)
+        sight, view = with_radial(sight, fixed.view)
         distorted = sight.fit(view, used, QUICK)
         if not pays(fixed, distorted, used, DISTORTION_SHARE):
             return None
@@ -221,7 +221,7 @@ def _lacks_distortion(camera: pycolmap.Camera) -> bool:
     return not camera.extra_params_idxs() and bool((off < _MIDDLE * max(camera.width, camera.height)).all())
 
 
-def _with_radial(sight: Sight, view: View) -> tuple[Sight, View]:
+def with_radial(sight: Sight, view: View) -> tuple[Sight, View]:
     """The same with a radial distortion that moves, of pinholes, beside what moves already."""
     lenses = view.lenses
     cameras, moving = [], []
@@ -315,7 +315,7 @@ def _freer(
 ) -> tuple[IntrinsicsAdjustment, Sight]:
     """With radial distortion, one camera an id, and free principal points, where each pays; and what they are held about."""
     if any(_lacks_distortion(camera) for camera in stage.view.lenses.cameras):
-        distortable, view = _with_radial(sight, stage.view)
+        distortable, view = with_radial(sight, stage.view)
         distorted = distortable.fit(view, used, QUICK)
         if pays(stage, distorted, used, DISTORTION_SHARE):
             sight, stage = distortable, distorted

@@ -86,7 +86,7 @@ def run_start(
     intermediate = Intermediate(state.P, state.X, state.before, state.upgraded, state.trace)
     same = _same(reconstruction, cost, earlier)
     if same is None:
-        evidence = Evidence(problem, reconstruction, History(baselines=moving()))
+        evidence = Evidence(problem, reconstruction, History(searching=True, baselines=moving()))
         evidence = _better_alternative(evidence, limits)
     else:
         evidence = same.evidence

@@ -13,7 +13,7 @@ from threading import Event
 from initfree.auto.calibration import moved_principal_points, recalibrated
 from initfree.auto.confused import only_doubled, without_confused_tracks
 from initfree.auto.doubt import doubt_intrinsics
-from initfree.auto.finish import FINISH, finished
+from initfree.auto.finish import FINISH, MEND, finished, mended
 from initfree.auto.ranking import found_twice, settled
 from initfree.auto.search import ROUNDS, Search
 from initfree.auto.solution import Solution, Start
@@ -52,14 +52,14 @@ def solve_auto(
     search = Search(problem, config, truth, on_progress)
     solution = _searched(search)
     free = solution.accepted and not solution.problem.calibrated
-    solution = confirmed(search, finished(search, solution), free)
+    solution = confirmed(search, mended(search, finished(search, solution)), free)
     if only_doubled(solution.certificate):
         solution = _undone(search, solution)
     return solution.result(config, tuple(search.started), tuple(search.reports))
 
 
 def _check_skipped(names: tuple[str, ...]) -> None:
-    known = {one.name for one in (*ROUNDS, *FINISH)}
+    known = {one.name for one in (*ROUNDS, *FINISH, *MEND)}
     for name in names:
         if name not in known:
             raise InputError(f"skip is {name!r}; expected one of {', '.join(sorted(known))}")
@@ -116,7 +116,8 @@ def _undone(search: Search, solution: Solution) -> Solution:
         return solution.noting("without the landmarks that both groups see, nothing joins them")
     again = search.again(problem)
     apart = _searched(again)
-    apart = confirmed(again, finished(again, apart), apart.accepted and not apart.problem.calibrated)
+    free = apart.accepted and not apart.problem.calibrated
+    apart = confirmed(again, mended(again, finished(again, apart)), free)
     search.started += again.started
     if not apart.accepted:
         return solution

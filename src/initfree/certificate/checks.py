@@ -17,9 +17,10 @@ from initfree.data.tracks import Array
 
 _NAMED = 8
 """images that a reason names"""
-NOT_DOUBLED, LEFT_OUT = "not doubled", "left out"
+NOT_DOUBLED, NOT_TWICE, LEFT_OUT = "not doubled", "nothing twice", "left out"
 PURITY, CAMERA_PURITY = "purity", "purity of every camera"
 DETERMINED, CERTAIN_CAMERAS, CERTAIN_FOCAL_LENGTH = "determined", "certain cameras", "certain focal length"
+LENS, METRIC, SHARED = "lens", "metric cameras", "shared cameras"
 _MANY_TWINS = 0.3
 """share of landmarks with a twin that is worth a word"""
 _CERTAIN = 1.0
@@ -201,6 +202,84 @@ def not_doubled(e: Evidence) -> Finding:
     return Finding(NOT_DOUBLED, d.sharing - T.MIN_SHARING, reason)
 
 
+def not_twice(e: Evidence) -> Finding:
+    """Landmarks in the place of others: parts of a scene lie on top of each other, whatever their images share."""
+    reason = (
+        f"{e.twin_share:.0%} of the landmarks are there twice, seen by images that share neither: parts that look alike may "
+        "have been taken for one"
+    )
+    return Finding(NOT_TWICE, T.MAX_TWIN_SHARE - e.twin_share, reason)
+
+
+def held_by_intact(e: Evidence) -> Finding | None:
+    """What holds the cameras must not be what is left of tracks that contradicted themselves."""
+    ratio = e.drift_of_intact
+    if ratio is None:
+        return None
+    reason = (
+        "not determined: parts of the scene are held to each other by tracks of which only a part fits; without these, "
+        f"places are {ratio:.0f} times as uncertain"
+    )
+    return Finding("held by intact tracks", min(1.0 - ratio / T.MAX_DRIFT_OF_INTACT, _CERTAIN), reason)
+
+
+def lens(e: Evidence) -> Finding | None:
+    """Another radial distortion must not turn the cameras, where the images ask for it."""
+    if e.history.searching:
+        return None
+    f = e.with_radial
+    reason = (
+        "the lens does not fit: with another radial distortion the cameras turn (AUC@20 "
+        f"{f.rotation_auc20:.0f} against these), and the images fit better by {f.deviations:.0f} squared deviations"
+    )
+    margin = max((f.rotation_auc20 - T.MIN_TURNED_AUC20) / 100.0, 1.0 - f.deviations / T.MIN_LENS_DEVIATIONS)
+    return Finding(LENS, min(margin, _CERTAIN), reason)
+
+
+def metric_cameras(e: Evidence) -> Finding | None:
+    """Cameras without any lens must not fit much better, beyond what another lens explains."""
+    if e.history.searching:
+        return None
+    ratio = e.projective_ratio
+    if ratio > T.MAX_PROJECTIVE_RATIO:
+        ratio *= 1.0 - max(e.with_lens.saved, 0.0)
+    reason = (
+        f"the images fit {ratio:.1f} times worse with these cameras than with such as no lens makes: a camera zoomed, or "
+        "something moves, or parts of the scene do not belong together"
+    )
+    return Finding(METRIC, T.MAX_PROJECTIVE_RATIO - ratio, reason)
+
+
+def shared_cameras(e: Evidence) -> Finding | None:
+    """One focal length an image must not move the cameras, where the images ask for it."""
+    if e.history.searching:
+        return None
+    if e.projective_ratio <= T.CLEAR_PROJECTIVE_RATIO:
+        return Finding(SHARED, T.MAX_PROJECTIVE_RATIO - e.projective_ratio, "")
+    f = e.with_own_focal_lengths
+    reason = (
+        f"the images do not share their focal length: with one each they cost {f.saved:.0%} less, and the cameras stand "
+        f"elsewhere (AUC@20 {f.rotation_auc20:.0f} / {f.translation_auc20:.0f} against these)"
+    )
+    margin = max(T.MIN_OWN_CAMERAS_SAVED - f.saved, (f.closeness - T.MIN_OWN_CAMERAS_AUC20) / 100.0)
+    return Finding(SHARED, margin, reason)
+
+
+def one_scene(e: Evidence) -> Finding | None:
+    """Near and far landmarks must tell the same of the cameras, see `certificate.depth_halves`."""
+    if e.history.searching or e.near_far is None:
+        return None
+    rotation = e.near_far[0]
+    margin = (rotation - T.MIN_NEAR_FAR_AUC20) / 100.0
+    if margin < 0.0 and (e.random_halves is None or e.random_halves[0] < T.MIN_RANDOM_AUC20):
+        margin = 0.0
+    reason = (
+        f"near and far landmarks contradict each other (AUC@20 {rotation:.0f} between the cameras of either): something "
+        "moves on its own, and nothing tells which is the scene"
+    )
+    return Finding("one scene", margin, reason)
+
+
 def parallax(e: Evidence) -> Finding:
     reason = f"the median landmark has a parallax of {e.parallax:.2g} degrees; expected at least {T.MIN_PARALLAX}"
     return Finding("parallax", e.parallax / T.MIN_PARALLAX - 1.0, reason)
@@ -326,10 +405,10 @@ CHECKS: tuple[tuple[Check, ...], ...] = (
         even_cameras,
         systematic,
     ),
-    (hinge, determined, certain_cameras, not_doubled, certain_focal_length),
+    (hinge, determined, certain_cameras, not_doubled, not_twice, held_by_intact, certain_focal_length),
     (not_reversed,),
     (no_other,),
-    (focal_length,),
+    (focal_length, lens, metric_cameras, shared_cameras, one_scene),
 )
 """in groups of rising cost: where a check of one group fails, and not as a doubt alone, the next groups are not asked"""
 

@@ -19,7 +19,10 @@ from numpy.typing import NDArray
 from initfree.certificate.alternative import Alternative, alternative, as_alternative, better_of, doubtful
 from initfree.certificate.baseline import Baselines, baselines
 from initfree.certificate.coherence import coherence
+from initfree.certificate.coincident import twin_share
+from initfree.certificate.depth_halves import near_against_far, random_halves
 from initfree.certificate.focal import FocalLengths, focal_rise
+from initfree.certificate.freer import FOCAL, LENS, RADIAL, Freed, by_image, euclidean_to_projective, freed, settled, some
 from initfree.certificate.hinge import Hinge, thinnest_hinge
 from initfree.certificate.history import History
 from initfree.certificate.joint import Joint, weakest_joint
@@ -36,7 +39,7 @@ from initfree.certificate.thresholds import (
 )
 from initfree.certificate.twins import Duplication, duplication
 from initfree.certificate.uncertainty import CameraSystem, Uncertainty, camera_system
-from initfree.data.problem import Problem
+from initfree.data.problem import Problem, restricted
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array, Tracks
 from initfree.stages.euclidean import FreeIntrinsics
@@ -64,7 +67,7 @@ class ByCamera:
 
 _OF_CAMERAS = (
     "baselines", "joint", "system", "uncertainty", "determination", "duplication", "hinge", "reversal_rise", "alternative",
-    "focal_rise",
+    "focal_rise", "twin_share", "drift_of_intact",
 )  # fmt: skip
 """figures that stay when landmarks without a depth go and the cameras stay"""
 
@@ -245,6 +248,71 @@ class Evidence:
         return duplication(problem.tracks, problem.m, problem.unit, reconstruction.cameras, reconstruction.xyz, used)
 
     @cached_property
+    def twin_share(self) -> float:
+        """Share of the landmarks with another one in the same place that none of their images sees as well."""
+        problem, r = self.problem, self.reconstruction
+        return twin_share(problem.tracks, problem.unit, r.cameras, r.xyz, consensus(problem, r))
+
+    @cached_property
+    def drift_of_intact(self) -> float | None:
+        """The drift of `determination`, without the landmarks that lost an observation, over that with all.
+
+        For as many landmarks: deviations fall with the root of their number. A merged track that keeps what happens to fit
+        holds whatever it joins. None where the others alone do not hold the images together.
+        """
+        problem, r, tracks = self.problem, self.reconstruction, self.problem.tracks
+        agreeing = self._agreeing
+        lost = np.bincount(tracks.landmark, weights=agreeing, minlength=tracks.landmarks) < given_lengths(problem)
+        intact = agreeing & ~lost[tracks.landmark]
+        if not lost.any() or not np.isfinite(self.determination.drift) or restricted(problem, intact) is None:
+            return None
+        system = camera_system(
+            tracks, problem.m, problem.unit, r.cameras, r.xyz, intact,
+            free=FreeIntrinsics.unless(problem.exact), groups=problem.camera_ids,
+        )  # fmt: skip
+        by_fewer = np.sqrt(np.count_nonzero(intact) / max(np.count_nonzero(agreeing), 1))
+        return by_fewer * determination(system).drift / max(self.determination.drift, 1e-300)
+
+    @cached_property
+    def _settled(self) -> tuple[Problem, Reconstruction]:
+        """Enough landmarks to tell how cameras would move, and the reconstruction adjusted to these alone."""
+        problem, reconstruction = some(self.problem, self.reconstruction)
+        return problem, settled(problem, reconstruction)
+
+    @cached_property
+    def projective_ratio(self) -> float:
+        """See `freer.euclidean_to_projective`."""
+        return euclidean_to_projective(*self._settled)
+
+    @cached_property
+    def with_radial(self) -> Freed:
+        """With a radial distortion beside what the lenses have."""
+        problem, held = self._settled
+        return freed(problem, held, RADIAL, problem.camera_ids)
+
+    @cached_property
+    def with_lens(self) -> Freed:
+        """With focal lengths and a radial distortion."""
+        problem, held = self._settled
+        return freed(problem, held, LENS, problem.camera_ids)
+
+    @cached_property
+    def with_own_focal_lengths(self) -> Freed:
+        """With one focal length an image."""
+        problem, held = self._settled
+        return freed(problem, held, FOCAL, by_image(problem))
+
+    @cached_property
+    def near_far(self) -> tuple[float, float] | None:
+        """See `depth_halves.near_against_far`."""
+        return near_against_far(*self._settled)
+
+    @cached_property
+    def random_halves(self) -> tuple[float, float] | None:
+        """The same of halves by chance."""
+        return random_halves(*self._settled)
+
+    @cached_property
     def hinge(self) -> Hinge:
         """Whether two parts are joined along a line or at a spot alone."""
         return thinnest_hinge(self.problem.tracks, self.system.weight > 0.0, self.reconstruction.xyz)
@@ -338,9 +406,24 @@ _EXPENSIVE: dict[str, Callable[[Evidence], dict[str, float]]] = {
         "drift": e.determination.drift,
     },
     "duplication": lambda e: {"sharing": e.duplication.sharing, "twins": e.duplication.twins},
+    "twin_share": lambda e: {"twin_share": e.twin_share},
+    "drift_of_intact": lambda e: {} if e.drift_of_intact is None else {"drift_of_intact": e.drift_of_intact},
+    "projective_ratio": lambda e: {"projective_ratio": e.projective_ratio},
+    "with_radial": lambda e: e.with_radial.figures("radial"),
+    "with_lens": lambda e: e.with_lens.figures("lens"),
+    "with_own_focal_lengths": lambda e: e.with_own_focal_lengths.figures("own_focal"),
+    "near_far": lambda e: {} if e.near_far is None else {"near_far_auc20": e.near_far[0]},
     "hinge": lambda e: {"hinge_thickness": e.hinge.thickness, "hinge_lever": e.hinge.lever},
 }
 """figures that cost more, as numbers"""
+
+
+def given_lengths(problem: Problem) -> Array:
+    """(landmarks,): observations that the input has of each in the images of the problem."""
+    o = problem.observations
+    ids = np.sort(o.landmark_id[np.isin(o.image, problem.images)])
+    first, last = (np.searchsorted(ids, problem.landmark_ids, side) for side in ("left", "right"))
+    return last - first
 
 
 def fitting_radius(problem: Problem, reconstruction: Reconstruction) -> float:

@@ -11,6 +11,8 @@ from initfree.certificate.joint import Joint
 class History:
     """Facts that a step of a solve adds and later steps keep (`dataclasses.replace`)."""
 
+    searching: bool = False
+    """a start of a search, or on the way to its end: other models of the cameras are asked of what is returned"""
     confirmed: bool = False
     """a second start found the same reconstruction"""
     left_out: tuple[str, ...] = ()

@@ -108,3 +108,29 @@ LEAST_NOISE = 0.1
 """pixels: the least noise of an observation, lest a perfect fit make every difference significant"""
 DEVIATIONS = 2.0
 """standard deviations of a share of so many observations by which it may be below its least"""
+MAX_PROJECTIVE_RATIO = 1.25
+"""robust cost of the metric cameras over that of projective ones, for a degree of freedom, after the lens was freed: 1.04
+and less in most right results on photographs, 1.20 in one (braid20); 1.31 and more where one camera zooms"""
+CLEAR_PROJECTIVE_RATIO = 1.15
+"""the same, before: less, and the images do not ask for one focal length each"""
+MIN_TURNED_AUC20 = 94.0
+"""percent, of rotations, that cameras have against these once a radial distortion is free: 95.9 and more in right results on
+photographs, 91 and less where a dome was made of a plane;"""
+MIN_LENS_DEVIATIONS = 25.0
+"""squared deviations by which they fit better: 13.5 and less in right sparse surveys, 45 and more in domes"""
+MIN_OWN_CAMERAS_SAVED = 0.12
+"""share of the cost that one focal length an image does without: 0.095 and less in right results on photographs, 0.26 and
+more where one camera zooms,"""
+MIN_OWN_CAMERAS_AUC20 = 90.0
+"""and percent that the cameras then have against these"""
+MIN_NEAR_FAR_AUC20 = 70.0
+"""percent, of rotations, of cameras from the nearer half of the landmarks against those from the farther half: 86 and more
+in right results on photographs, 40 and less where more than half of the tracks are on a thing that turns;"""
+MIN_RANDOM_AUC20 = 90.0
+"""the same of random halves, for the other to say anything"""
+MAX_TWIN_SHARE = 0.15
+"""share of the landmarks with another in the same place, seen by images among theirs: 0.01 and less on photographs and in
+videos, 0.36 and more where two towers were put on top of each other by some wrong pairs of images"""
+MAX_DRIFT_OF_INTACT = 5.0
+"""drift by landmarks that lost no observation over drift by all: 2.4 and less in right results, 11 and more where a few
+merged tracks hold the scale of two parts"""

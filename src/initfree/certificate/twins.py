@@ -19,6 +19,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.linalg import eigsh
 from scipy.spatial import KDTree
 
+from initfree.certificate.coincident import farthest_apart
 from initfree.certificate.uncertainty import Cameras
 from initfree.data.tracks import Array, Index, Tracks
 from initfree.engine.kernels import kernel
@@ -324,19 +325,4 @@ def _twins(
     if len(first) == 0 or len(second) == 0:
         return 0.0
     _, near = KDTree(xyz[second]).query(xyz[first])
-    far = np.zeros(len(first))
-    for one, other in ((first, second[near]), (second[near], first)):
-        length = tracks.ptr[one + 1] - tracks.ptr[one]
-        pair = np.repeat(np.arange(len(one)), length)
-        rows = np.arange(len(pair)) - np.repeat(np.cumsum(length) - length, length) + np.repeat(tracks.ptr[one], length)
-        pair, rows = pair[counts[rows]], rows[counts[rows]]
-        a, b = (_pixels(tracks.cam[rows], unit[rows], cameras, xyz[which[pair]]) for which in (one, other))
-        np.maximum.at(far, pair, np.linalg.norm(a - b, axis=1))
-    return float(np.mean(far <= TWIN_PIXELS))
-
-
-def _pixels(cam: Index, unit: Array, cameras: Cameras, X: Array) -> Array:
-    """Where landmarks fall into images, in pixels from the principal point; a lens bends two that are close alike."""
-    R, t, focal, _ = cameras
-    x = np.einsum("nij,nj->ni", R[cam], X) + t[cam]
-    return x[:, :2] / np.where(np.abs(x[:, 2:]) < 1e-12, 1e-12, x[:, 2:]) * focal[cam, None] * unit
+    return float(np.mean(farthest_apart(tracks, unit, cameras, xyz, counts, first, second[near]) <= TWIN_PIXELS))

@@ -1,0 +1,98 @@
+"""A model of the cameras that the certificate refuses is mended where the observations say how.
+
+The certificate frees more of the cameras than the model lets move, and refuses where they stand elsewhere then. What is
+freed is the remedy: the other lens, or one camera an image. What comes of it is judged like everything else.
+"""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pycolmap
+
+from initfree.auto.calibration import with_recalibrated
+from initfree.auto.intrinsics import DISTORTION_SHARE, FOCAL_SHARE, QUICK, Sight, pays, recalibrated, with_radial
+from initfree.auto.search import Search
+from initfree.auto.solution import Solution
+from initfree.certificate.checks import LENS, METRIC, SHARED
+from initfree.data.problem import Problem
+from initfree.data.tracks import Index
+from initfree.stages.euclidean.intrinsics import IntrinsicsAdjustment, View
+from initfree.stages.euclidean.lenses import Lenses
+
+
+def with_another_lens(_: Search, solution: Solution) -> Solution | None:
+    """A radial distortion that the lenses lack or have wrong, with their focal lengths; these move too where that pays."""
+    if not _refused_for(solution, LENS, METRIC, SHARED):
+        return None
+    began = time.perf_counter()
+    problem, r = solution.problem, solution.reconstruction
+    lenses = Lenses.of(problem.observations.cameras, problem.camera_ids, shared=True)
+    still = replace(lenses, moving=((),) * len(lenses.moving))
+    sight, view = with_radial(Sight.of(problem), View(r.R, r.t, r.xyz, still))
+    radial = tuple(
+        tuple(k for k in camera.extra_params_idxs() if k in moves or camera.extra_params_idxs()[:2].count(k))
+        for camera, moves in zip(view.lenses.cameras, view.lenses.moving, strict=True)
+    )
+    lenses = replace(view.lenses, moving=radial)
+    agreeing = sight.consensus(IntrinsicsAdjustment(sight.tracks, sight.keypoints, view))
+    stage = sight.fit(replace(view, lenses=lenses), agreeing)
+    agreeing = sight.consensus(stage)
+    stage = sight.fit(stage.view, agreeing)
+    everything = tuple((*c.focal_length_idxs(), *k) for c, k in zip(lenses.cameras, radial, strict=True))
+    longer = sight.fit(replace(stage.view, lenses=replace(stage.view.lenses, moving=everything)), agreeing, QUICK)
+    held = not pays(stage, longer, agreeing, FOCAL_SHARE)
+    found = recalibrated(problem, r, stage if held else longer, "refined")
+    if found is None:
+        return None
+    if held:
+        found = replace(found, problem=replace(found.problem, intrinsics=problem.intrinsics))
+    return with_recalibrated(solution, found, began)
+
+
+def with_own_cameras(search: Search, solution: Solution) -> Solution | None:
+    """One focal length an image, of cameras that the input has as one, or that were held to be alike.
+
+    From the lenses as they are and as they were given, whichever fits better: where one focal length had to do for many, the
+    distortion was bent with it. Distortion moves where that pays.
+    """
+    if not _refused_for(solution, METRIC, SHARED):
+        return None
+    began = time.perf_counter()
+    problem, r = solution.problem, solution.reconstruction
+    ids, keypoints = _one_an_image(problem), Sight.of(problem).keypoints
+    fits: list[tuple[Sight, IntrinsicsAdjustment]] = []
+    for origin in (problem, search.problem) if search.problem.rays else (problem,):
+        sight = Sight(problem.tracks, keypoints, _cameras_of(origin, problem.names))
+        lenses = Lenses.of(dict(zip(ids.tolist(), sight.given, strict=True)), ids, distortion=False)
+        fits.append((sight, sight.fit(View(r.R, r.t, r.xyz, lenses), np.ones(len(keypoints), dtype=bool))))
+    sight, stage = min(fits, key=lambda fit: fit[1].data_cost)
+    agreeing = sight.consensus(stage)
+    stage = sight.fit(stage.view, agreeing)
+    bent = Lenses.of(stage.view.lenses.by_id(ids), ids)
+    more = sight.fit(replace(stage.view, lenses=bent), agreeing) if bent.numbers.max() > 1 else stage
+    stage = more if pays(stage, more, agreeing, DISTORTION_SHARE) else stage
+    found = recalibrated(problem, r, stage, "refined", ids)
+    return None if found is None else with_recalibrated(solution, found, began)
+
+
+def _cameras_of(problem: Problem, names: tuple[str, ...]) -> tuple[pycolmap.Camera, ...]:
+    """Of images, as a problem has them."""
+    cameras = problem.observations.cameras
+    by_name = {image.name: cameras[image.camera_id] for image in problem.observations.images}
+    return tuple(by_name[name] for name in names)
+
+
+def _refused_for(solution: Solution, *checks: str) -> bool:
+    """Whether one of these checks is all that stands against a solution, doubts aside."""
+    failed = {finding.check for finding in solution.certificate.findings if not (finding.passed or finding.doubt)}
+    return solution.problem.calibrated and bool(failed & {*checks}) and failed <= {LENS, METRIC, SHARED}
+
+
+def _one_an_image(problem: Problem) -> Index:
+    """Camera ids, one an image: that of its camera for the first image of each, new ones for the others."""
+    ids = problem.camera_ids.copy()
+    first = np.unique(ids, return_index=True)[1]
+    others = np.setdiff1d(np.arange(len(ids)), first)
+    ids[others] = max(problem.observations.cameras) + 1 + np.arange(len(others))
+    return ids

@@ -1,0 +1,105 @@
+"""Is there a second landmark in the place of many? Equal parts that were put on top of each other have everything twice.
+
+Two landmarks in one place that no image sees both of are usual where a track ends and another begins: then the images of one
+follow those of the other. Where two things lie on top of each other, the images of both stand among each other: a matcher
+that knew the one again from image to image would have known it in those in between.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import KDTree
+
+from initfree.certificate.uncertainty import Cameras
+from initfree.data.tracks import Array, Index, Tracks
+
+PIXELS = 2.0
+NEIGHBOURS = 4
+"""nearest landmarks that are asked"""
+MOST = 4000
+"""landmarks, evenly taken, whose neighbours are asked"""
+AMONG = 0.7
+"""share of the images of two landmarks that are as near to one of the other's as those of one are to each other: 0.9 and
+more where towers lie on top of each other, less than 0.7 for all but a hundredth on photographs and in videos"""
+ASKED = 500
+"""landmarks with a second one in their place, drawn by chance, whose images are compared"""
+
+
+def twin_share(tracks: Tracks, unit: Array, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_]) -> float:
+    """Share of the landmarks with another one within two pixels wherever either is seen, no image that sees both, and images
+    that stand among those of the other."""
+    seen = np.bincount(tracks.landmark[counts], minlength=tracks.landmarks)
+    used = np.flatnonzero((seen >= 2) & np.isfinite(xyz).all(axis=1))
+    if len(used) < 2:
+        return 0.0
+    asked = used[:: -(-len(used) // MOST)]
+    _, near = KDTree(xyz[used]).query(xyz[asked], k=min(NEIGHBOURS + 1, len(used)))
+    pairs = [_in_one_place(tracks, unit, cameras, xyz, counts, asked, used[others]) for others in np.atleast_2d(near.T)[1:]]
+    one, other = np.concatenate(pairs, axis=1)
+    chosen = np.random.default_rng(0).permutation(len(one))[:ASKED]
+    among = np.array([_among(tracks, cameras, xyz, counts, one[k], other[k]) >= AMONG for k in chosen], dtype=bool)
+    twins = len(np.unique(one)) * (len(np.unique(one[chosen[among]])) / max(len(np.unique(one[chosen])), 1))
+    return twins / len(asked)
+
+
+def _in_one_place(
+    tracks: Tracks, unit: Array, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_], first: Index, second: Index
+) -> Index:
+    """(2, found): those pairs of landmarks that fall on each other in all images of either, and share none."""
+    close = farthest_apart(tracks, unit, cameras, xyz, counts, first, second) <= PIXELS
+    close[close] = ~_common_image(tracks, counts, first[close], second[close])
+    return np.stack([first[close], second[close]])
+
+
+def _among(tracks: Tracks, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_], first: int, second: int) -> float:
+    """Share of the images of two landmarks with one of the other's at most as far away as two of its own are in the median;
+    as far as things move from image to image: the angle between two cameras and their distance over that of the landmark."""
+    rows = [slice(tracks.ptr[j], tracks.ptr[j + 1]) for j in (first, second)]
+    cams = [tracks.cam[row][counts[row]] for row in rows]
+    R, t, _, _ = cameras
+    both = np.concatenate(cams)
+    centres = -np.einsum("nji,nj->ni", R[both], t[both])
+    depth = float(np.median(np.linalg.norm(centres - xyz[first], axis=1)))
+    cosine = 0.5 * (np.einsum("nij,mij->nm", R[both], R[both]) - 1.0)
+    apart = np.arccos(np.clip(cosine, -1.0, 1.0)) + np.linalg.norm(centres[:, None] - centres, axis=2) / max(depth, 1e-300)
+    n = len(cams[0])
+    own = [np.median(block[np.triu_indices(len(block), 1)]) for block in (apart[:n, :n], apart[n:, n:])]
+    near = np.concatenate([apart[:n, n:].min(axis=1) <= own[1], apart[:n, n:].min(axis=0) <= own[0]])
+    return float(np.mean(near))
+
+
+def farthest_apart(
+    tracks: Tracks, unit: Array, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_], first: Index, second: Index
+) -> Array:
+    """(pairs,) pixels between two landmarks in the image of either where they are farthest apart."""
+    far = np.zeros(len(first))
+    for one in (first, second):
+        pair, rows = _rows(tracks, one)
+        pair, rows = pair[counts[rows]], rows[counts[rows]]
+        a, b = (_pixels(tracks.cam[rows], unit[rows], cameras, xyz[which[pair]]) for which in (first, second))
+        np.maximum.at(far, pair, np.linalg.norm(a - b, axis=1))
+    return far
+
+
+def _common_image(tracks: Tracks, counts: NDArray[np.bool_], first: Index, second: Index) -> NDArray[np.bool_]:
+    """(pairs,): whether an image sees both."""
+    keys = [
+        (pair * tracks.cameras + tracks.cam[rows])[counts[rows]]
+        for pair, rows in (_rows(tracks, one) for one in (first, second))
+    ]
+    common = np.zeros(len(first), dtype=bool)
+    common[np.intersect1d(*keys) // tracks.cameras] = True
+    return common
+
+
+def _rows(tracks: Tracks, landmarks: Index) -> tuple[Index, Index]:
+    """Observations of landmarks, and of which of them each is."""
+    length = tracks.ptr[landmarks + 1] - tracks.ptr[landmarks]
+    which = np.repeat(np.arange(len(landmarks)), length)
+    return which, np.arange(len(which)) - np.repeat(np.cumsum(length) - length, length) + tracks.ptr[landmarks][which]
+
+
+def _pixels(cam: Index, unit: Array, cameras: Cameras, X: Array) -> Array:
+    """Where landmarks fall into images, in pixels from the principal point; a lens bends two that are close alike."""
+    R, t, focal, _ = cameras
+    x = np.einsum("nij,nj->ni", R[cam], X) + t[cam]
+    return x[:, :2] / np.where(np.abs(x[:, 2:]) < 1e-12, 1e-12, x[:, 2:]) * focal[cam, None] * unit

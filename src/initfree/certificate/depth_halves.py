@@ -1,0 +1,60 @@
+"""Do near and far landmarks tell the same of the cameras? Not where the scene is two scenes.
+
+A thing that moves on its own with most of the landmarks, or a lens that near and far things show differently, leaves a
+compromise: cameras that fit either a little. Cameras adjusted on the nearer half of what each image sees, and on the farther
+half, agree as well as on two random halves do where there is one rigid scene, and go apart where there are two.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from initfree.certificate.closeness import closeness
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array, Tracks
+from initfree.stages.euclidean import AdjustConfig, adjust
+from initfree.stages.euclidean.residuals import INLIER_PIXELS, residuals
+
+LEAST = 15
+"""observations of an image in either half"""
+_LIMITS = AdjustConfig(scales=(INLIER_PIXELS,), max_iterations=30, tolerance=1e-5, near=True)
+
+
+def near_against_far(problem: Problem, reconstruction: Reconstruction) -> tuple[float, float] | None:
+    """AUC@20 of rotations and translations between cameras of the nearer and of the farther half; None where too few
+    observations are left of the images."""
+    return _between(problem, reconstruction, _by_depth(problem, reconstruction))
+
+
+def random_halves(problem: Problem, reconstruction: Reconstruction) -> tuple[float, float] | None:
+    """The same of two halves drawn by chance."""
+    chance = np.random.default_rng(0).permutation(problem.tracks.landmarks)
+    return _between(problem, reconstruction, chance < problem.tracks.landmarks / 2)
+
+
+def _between(problem: Problem, reconstruction: Reconstruction, first: NDArray[np.bool_]) -> tuple[float, float] | None:
+    t = problem.tracks
+    halves = [side[t.landmark].astype(np.float64) for side in (first, ~first)]
+    counts = [np.bincount(t.cam, weights=half, minlength=t.cameras) for half in halves]
+    enough = np.minimum(*counts) >= LEAST
+    if np.count_nonzero(enough) < 3:
+        return None
+    one, other = (adjust(problem, reconstruction, _LIMITS, weight=half)[0] for half in halves)
+    return closeness(one.R[enough], one.centres[enough], other.R[enough], other.centres[enough], 20.0)
+
+
+def _by_depth(problem: Problem, reconstruction: Reconstruction) -> NDArray[np.bool_]:
+    """(landmarks,): whether it is nearer than the median landmark of its images, in the mean of these."""
+    t = problem.tracks
+    rank = _rank_in_camera(t, residuals(problem, reconstruction).depth)
+    mean = np.bincount(t.landmark, weights=rank, minlength=t.landmarks) / np.maximum(np.diff(t.ptr), 1)
+    return mean < float(np.median(mean))
+
+
+def _rank_in_camera(tracks: Tracks, depth: Array) -> Array:
+    """(observations,): 0 the nearest of its image, 1 the farthest."""
+    order = np.lexsort((depth, tracks.cam))
+    rank = np.empty(len(order))
+    count = np.diff(tracks.camera_ptr)
+    rank[order] = (np.arange(len(order)) - np.repeat(tracks.camera_ptr[:-1], count)) / np.repeat(count, count)
+    return rank

@@ -1,0 +1,127 @@
+"""Would freer cameras fit better, and would they stand elsewhere? What a second start with the same lens cannot know.
+
+Every start shares the model of the cameras: the lens that was given or found, one camera for many images. A model that is
+wrong bends all of them alike, and residuals are small wherever poses and landmarks can bend to please it. So the
+reconstruction is adjusted beside itself with more that may move. Two questions then: do the observations ask for it,
+
+    2 (E - E') / σ²,      squared deviations of the noise, χ² with as many degrees as numbers were added,
+
+and do the cameras move by it, by the metrics of the paper? Real lenses never fit, so that the first alone would refuse
+everything real; sparse right surveys move, so that the second alone would refuse these.
+
+The freest model that there is has no lens and no metric: any 3x4 matrix. What Euclidean cameras cost more than those says
+that something is wrong with the model without saying what.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from initfree.certificate.closeness import closeness
+from initfree.data.problem import Problem, restricted
+from initfree.data.reconstruction import Reconstruction
+from initfree.data.thinning import thinned
+from initfree.data.tracks import Index
+from initfree.engine.levenberg_marquardt import LMConfig
+from initfree.engine.losses import Cauchy
+from initfree.stages.euclidean import AdjustConfig, FreeIntrinsics, adjust, residuals, robust_cost
+from initfree.stages.euclidean.residuals import INLIER_PIXELS
+from initfree.stages.refinement.reprojection import ProjectiveRefinement, Reprojection
+
+HELD = 1e-6
+"""deviation of a number that is held: with as many free numbers as other adjustments the same machine code serves"""
+ENOUGH = 20_000
+"""observations that tell how cameras would move"""
+_MOST = 0.6
+"""share of the observations up to which the others are left out"""
+_STEPS = 30
+_TOLERANCE = 1e-5
+_FIT = 0.1
+"""pixels: errors that are nothing to either"""
+
+RADIAL = FreeIntrinsics(focal=True, radial=2, focal_sigma=HELD)
+"""k1 and k2 beside what the lens has, its focal length held"""
+FOCAL = FreeIntrinsics(focal=True, radial=2, radial_sigma=HELD)
+LENS = FreeIntrinsics(focal=True, radial=2)
+
+
+@dataclass(frozen=True, eq=False)
+class Freed:
+    """The reconstruction with more that may move, beside one adjusted as long with nothing more."""
+
+    saved: float
+    """share of the robust cost that it does without"""
+    deviations: float
+    """squared: 2 (E - E')/σ²"""
+    rotation_auc20: float
+    translation_auc20: float
+    """percent, of the freer cameras against the others"""
+
+    @property
+    def closeness(self) -> float:
+        """The smaller AUC@20."""
+        return min(self.rotation_auc20, self.translation_auc20)
+
+    def figures(self, name: str) -> dict[str, float]:
+        """As run.json has them."""
+        return {f"{name}_saved": self.saved, f"{name}_deviations": self.deviations, f"{name}_auc20": self.closeness}
+
+
+def some(problem: Problem, reconstruction: Reconstruction) -> tuple[Problem, Reconstruction]:
+    """The problem of enough landmarks, and their reconstruction."""
+    keep = thinned(problem, 0, ENOUGH, worthwhile=_MOST)
+    found = None if keep is None else restricted(problem, keep)
+    return (problem, reconstruction) if found is None else (found[0], reconstruction.subset(slice(None), found[1]))
+
+
+def settled(problem: Problem, reconstruction: Reconstruction) -> Reconstruction:
+    """Adjusted with the lens as it is, to compare others with."""
+    return _adjusted(problem, reconstruction, FreeIntrinsics(), problem.camera_ids)
+
+
+def freed(problem: Problem, held: Reconstruction, free: FreeIntrinsics, groups: Index) -> Freed:
+    """What `free` of the cameras numbered by `groups` changes about a reconstruction that is `settled`."""
+    other = _adjusted(problem, held, free, groups)
+    before, after = robust_cost(problem, held), robust_cost(problem, other)
+    auc = closeness(held.R, held.centres, other.R, other.centres, 20.0)
+    return Freed((before - after) / max(before, 1e-300), 2.0 * (before - after) / _variance(problem, other), *auc)
+
+
+def euclidean_to_projective(problem: Problem, reconstruction: Reconstruction) -> float:
+    """Robust cost of the metric cameras over that of projective ones, which start there and may move any way they like; each
+    for a degree of freedom, of which projective cameras leave 5n - 8 fewer: 1 where the model is right."""
+    P = np.concatenate([reconstruction.R, reconstruction.t[:, :, None]], axis=2)
+    X = np.column_stack([reconstruction.xyz, np.ones(len(reconstruction.xyz))])
+    stage = ProjectiveRefinement(problem.tracks, Reprojection(problem.m, problem.unit), P, X)
+    loss = Cauchy(INLIER_PIXELS)
+    stage.minimise(LMConfig(_STEPS, 1e-4), loss)
+    nothing = loss.total(np.full(problem.tracks.observations, _FIT**2))
+    ratio = (robust_cost(problem, reconstruction) + nothing) / (loss.total(stage.squared_residuals) + nothing)
+    freedom = _freedom(problem)
+    return ratio * max(freedom - 5 * problem.tracks.cameras + 8, 0) / max(freedom, 1)
+
+
+def _freedom(problem: Problem) -> int:
+    """Equations beyond the unknowns of metric cameras."""
+    t = problem.tracks
+    return 2 * t.observations - 3 * t.landmarks - 6 * t.cameras + 7
+
+
+def _adjusted(problem: Problem, start: Reconstruction, free: FreeIntrinsics, groups: Index) -> Reconstruction:
+    limits = AdjustConfig(free=free, scales=(INLIER_PIXELS,), max_iterations=_STEPS, tolerance=_TOLERANCE, near=True)
+    return adjust(problem, start, limits, groups=groups)[0]
+
+
+def _variance(problem: Problem, reconstruction: Reconstruction) -> float:
+    """Pixels²: of a coordinate, from the median of the squared errors, 2 σ² ln 2, at least (0.1 px)²."""
+    t = problem.tracks
+    error = residuals(problem, reconstruction).error
+    fitting = error[error <= INLIER_PIXELS]
+    median = float(np.median(fitting**2)) if len(fitting) else INLIER_PIXELS**2
+    corrected = median / (2.0 * np.log(2.0)) * 2 * t.observations / max(_freedom(problem), 1)
+    return max(corrected, _FIT**2)
+
+
+def by_image(problem: Problem) -> Index:
+    """Groups of one camera an image."""
+    return np.arange(problem.tracks.cameras)

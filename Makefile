@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint blender clean
+.PHONY: demo check test lint blender clean
 
 $(BIN)/.installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -13,6 +13,13 @@ $(BIN)/.installed: pyproject.toml
 demo: $(BIN)/.installed
 	$(BIN)/python examples/01_demo.py
 
+# Before a commit: ruff and the quick tests, under a minute.
+check: $(BIN)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pytest -m 'not (slow or browser or docs)'
+
+# Everything.
 test: $(BIN)/.installed lint
 	$(BIN)/pytest
 

@@ -1,10 +1,16 @@
-"""What tests of several files ask for."""
+"""Fixtures of several files, and marks that follow from a test's fixtures."""
 
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from initfree.engine import shares, threads
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
 
 
 @pytest.fixture

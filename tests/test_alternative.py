@@ -44,6 +44,7 @@ def test_cameras_on_a_twisted_cubic_have_a_second_reconstruction_even_at_the_tru
     assert back.ratio == pytest.approx(1.0 / other.ratio)
 
 
+@pytest.mark.slow
 def test_a_reconstruction_that_nothing_else_fits_has_no_other():
     problem, truth = at_the_truth("thin1", 2)
     other = alternative(problem, truth, Evidence(problem, truth).system)

@@ -8,6 +8,8 @@ from videos import corridor
 import initfree
 from initfree.generator import generate
 
+pytestmark = pytest.mark.slow
+
 
 def attacked(name: str, seed: int = 1) -> tuple[initfree.Result, initfree.Metrics]:
     dataset = generate(name, seed=seed, shuffle=True, noise=0.5)

@@ -74,6 +74,7 @@ def test_a_good_reconstruction_is_accepted():
     assert certificate.evidence.by_camera.share.min() > 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.3, 1.5])
 def test_cameras_that_only_turn_are_told_whatever_the_noise(noise: float):
     """By what rotations and homographies leave over, in units of the noise: 0.45 px are no baseline at 0.3 px of noise."""
@@ -125,6 +126,7 @@ def test_a_rise_that_is_known_is_not_asked_for_again(monkeypatch: pytest.MonkeyP
     assert not clear(2.0 * SIGNIFICANT)
 
 
+@pytest.mark.slow
 def test_a_plane_is_told_among_wrong_matches():
     """Homographies fit no pair with wrong matches in it: what they leave is asked again of the clean ones."""
     rng = np.random.default_rng(0)

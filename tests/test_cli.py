@@ -18,6 +18,8 @@ from initfree.commands.warmup import _ring
 from initfree.data.problem import Problem
 from initfree.engine.compilation import kept, kernels, must_compile
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 
 

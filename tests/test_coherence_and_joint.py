@@ -50,6 +50,7 @@ def naive_coherence(tracks: Tracks, xy: Array, residuals: Array, chosen: np.ndar
     return float(np.mean(cosines))
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 1000), shape=st.sampled_from(["even", "crowded", "line", "column", "far"]))
 def test_coherence_is_that_of_the_nearest(seed: int, shape: str):
     rng = np.random.default_rng(seed)

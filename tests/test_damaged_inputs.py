@@ -20,6 +20,8 @@ from initfree.data.observations import Intrinsics
 from initfree.errors import InputError
 from initfree.io.load import load, load_model
 
+pytestmark = pytest.mark.slow
+
 READERS = (
     "colmap-binary", "colmap-text", "database.db", "bal.txt", "bal.gz", "bal.bz2",
     "deeplabcut", "sleap", "openpose", "idiap.txt", *OTHER_PROGRAMS,

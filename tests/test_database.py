@@ -74,6 +74,7 @@ def test_all_true_matches_give_the_true_tracks(seed):
     assert (tracks.conflicting, tracks.cut, tracks.joined) == (0, 0, 0)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000), wrong=st.integers(1, 12))
 def test_wrong_matches_are_cut_and_no_image_shows_a_track_twice(seed, wrong):

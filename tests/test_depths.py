@@ -54,6 +54,7 @@ def test_two_observations_need_parallax_alone() -> None:
     assert not with_depth(problem, reconstruction, problem.tracks.cam < 1).any()
 
 
+@pytest.mark.slow
 def test_landmarks_that_only_standing_cameras_see_are_left_out() -> None:
     """Seed 3004 of `benchmarks/certificate.py` was accepted with three landmarks off by the size of the scene."""
     dataset = generate("adversarial-stops", seed=3004, shuffle=True, noise=0.5, outliers=0.05)

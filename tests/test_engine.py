@@ -236,6 +236,7 @@ def test_alone_keeps_to_its_thread_and_a_number_of_threads_is_positive():
         set_threads(0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("any_threads")
 def test_steps_of_all_stages_do_not_depend_on_the_number_of_threads():
     """Bit for bit: no sum crosses from one part to another."""
@@ -303,6 +304,7 @@ print(hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in p
 """
 
 
+@pytest.mark.slow
 def test_machine_code_kept_between_processes_gives_the_same_bits(tmp_path: Path):
     """A kernel that others call is compiled into each of them and by itself; which copy runs must not matter."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}

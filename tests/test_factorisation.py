@@ -127,6 +127,7 @@ def one_block(size: int, lanes: tuple[int, ...] = LANES) -> TiledFactorisation:
     return TiledFactorisation(CameraPairs.only(1), np.arange(size)[None], size, lanes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lanes", [4, 8])
 @pytest.mark.parametrize("size", [1, 4, 7, 8, 9, 24, 25, 47, 60, 133])
 @pytest.mark.usefixtures("any_threads")
@@ -164,6 +165,7 @@ def test_threads_that_wait_for_each_others_tiles_end_with_the_factor():
     assert len(factors) == 1
 
 
+@pytest.mark.slow
 def test_factors_have_the_same_bits_on_any_number_of_threads():
     rng = np.random.default_rng(3)
     cam = np.concatenate([np.sort(rng.choice(9, 4, replace=False)) + first for first in rng.integers(0, 291, 3000)])

@@ -31,6 +31,7 @@ def spoilt(scene: Scene, share: float) -> pycolmap.Reconstruction:
     return to_reconstruction(replace(scene, m=m), "RADIAL")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("intrinsics", ["unknown", "refine"])
 @pytest.mark.parametrize("share", [0.0, 0.05])
 def test_found_intrinsics_stay_uncertain(scene: Scene, intrinsics, share: float):
@@ -51,6 +52,7 @@ def test_given_intrinsics_stay_exact(scene: Scene):
     assert "certain focal length" not in {finding.check for finding in result.certificate.findings}
 
 
+@pytest.mark.slow
 def test_a_database_with_unknown_intrinsics_ends_with_all_its_evidence(tmp_path):
     write_database(generate("set2", seed=3, shuffle=True, noise=0.5), tmp_path / "database.db")
     result = initfree.solve(initfree.load(tmp_path / "database.db", intrinsics="unknown"))

@@ -10,6 +10,8 @@ import initfree
 from initfree.commands.cli import main
 from initfree.io.quiet import quiet
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("embreex")
 
 

@@ -328,6 +328,7 @@ def test_rotations_of_the_truth_without_use_are_refused(scene, strategy):
         initfree.solve(problem, config, strategy, truth=to_reconstruction(scene))
 
 
+@pytest.mark.slow
 def test_every_start_of_auto_has_the_rotations_of_the_truth(scene, own_formulation):
     """Images that agree with nothing make `auto` try all its starts: none of them may lack rotations, or estimate them."""
     rng = np.random.default_rng(0)
@@ -446,6 +447,7 @@ def test_every_public_class_is_shown_in_one_line():
         assert one.__repr__.__qualname__ == f"{name}.__repr__"
 
 
+@pytest.mark.slow
 def test_many_starts_side_by_side_are_those_that_come_one_after_the_other(scene: Scene):
     image, landmark, xy = arrays(scene)
     problem = initfree.Problem.from_tracks(image, landmark, xy, cameras=K, sizes=(640, 480))

@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 KERNELS = """
 import numpy as np
 from initfree.engine.kernels import kernel

@@ -23,6 +23,8 @@ from initfree.errors import InputError
 from initfree.evaluation import evaluate_models, rotation_errors, similarity
 from initfree.generator import generate
 
+pytestmark = pytest.mark.slow
+
 
 def random_similarity(seed: int) -> Similarity:
     rng = np.random.default_rng(seed)

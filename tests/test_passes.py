@@ -74,6 +74,7 @@ def test_every_kind_of_argument_arrives():
     assert_array_equal(into[:50], 3.0 * (x[:50] + 1.0))
 
 
+@pytest.mark.slow
 def test_what_fails_in_a_part_is_raised_and_the_next_pass_runs():
     set_threads(2)
     matrices = np.tile(2.0 * np.eye(2), (40, 1, 1))

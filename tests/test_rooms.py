@@ -6,6 +6,8 @@ from rooms import adjusted_from_truth, room
 
 import initfree
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("given", ["known", "refine"])
 @pytest.mark.parametrize("kind", ["level", "narrow"])

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from browsing import Visit, browser, needs_a_browser
 
+pytestmark = pytest.mark.docs
+
 ROOT = Path(__file__).resolve().parents[1]
 __all__ = ["browser"]
 pytest.importorskip("mkdocs", reason="mkdocs is not installed: the site is not built")

@@ -16,6 +16,8 @@ from initfree.io import staged
 from initfree.io.staged import staged_directory
 from initfree.io.written import RECORD
 
+pytestmark = pytest.mark.slow
+
 
 def write_result(output: Path, tag: str) -> None:
     with staged_directory(output, "test", ["sparse/0", "run.json"]) as staging:

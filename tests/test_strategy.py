@@ -32,6 +32,8 @@ from initfree.stages.euclidean.residuals import consensus, residuals
 from initfree.two_view.geometry import two_view_geometries
 from initfree.two_view.voting import vote
 
+pytestmark = pytest.mark.slow
+
 
 def with_wrong_matches(scene: Scene, share: float, seed: int = 0) -> tuple[Scene, np.ndarray]:
     """Within each camera, a share of the observations exchange their places; which ones."""

@@ -18,6 +18,8 @@ from initfree.drawing.steps import Steps
 from initfree.drawing.summary import command
 from initfree.io.write import write_result
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["browser"]
 
 

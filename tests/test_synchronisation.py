@@ -8,6 +8,8 @@ from test_alignment import exit_code
 
 import initfree
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def fast() -> Room:

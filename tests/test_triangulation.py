@@ -15,6 +15,8 @@ from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Tracks
 from initfree.stages.euclidean import Status, resect, triangulate
 
+pytestmark = pytest.mark.slow
+
 
 def test_triangulation_is_exact_and_needs_no_start() -> None:
     scene = ring(10, 200, min_observations=2, keep=0.5, seed=10)

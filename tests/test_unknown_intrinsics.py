@@ -14,6 +14,8 @@ from initfree.auto.doubt import euclidean_to_projective, without_intrinsics
 from initfree.two_view.focal import guess_focals, unequal, with_focals
 from initfree.two_view.geometry import two_view_geometries
 
+pytestmark = pytest.mark.slow
+
 
 def street(cameras: int = 24, landmarks: int = 1500, noise: float = 0.5) -> Scene:
     """Cameras that drive along a bend and look ahead, between house fronts: forward motion, no point in common."""

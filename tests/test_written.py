@@ -69,6 +69,7 @@ def test_a_solve_replaces_nothing_of_the_users(tmp_path, model, name, capsys):
     assert not mine.exists() or mine.read_bytes() != b"the user's"
 
 
+@pytest.mark.slow
 def test_colmaps_layout_of_a_project_is_safe_in_place(tmp_path, monkeypatch, capsys):
     """A database beside a model of COLMAP: the model stays, whether the project is named or is the working directory."""
     project = tmp_path / "p"
@@ -81,6 +82,7 @@ def test_colmaps_layout_of_a_project_is_safe_in_place(tmp_path, monkeypatch, cap
     refused(capsys, Path("sparse"), "solve", "database.db", "-o", ".")
 
 
+@pytest.mark.slow
 def test_the_truth_of_a_generated_problem_is_no_solves_to_replace(tmp_path, capsys):
     problem = tmp_path / "problem"
     assert run("generate", "thin4", "-o", problem) == 0

@@ -18,6 +18,8 @@ from initfree.benchmark.report.sweep import load_sweep
 from initfree.commands.cli import main
 from initfree.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 
 def test_page_and_tables(report: Path):
     text, folder = report.read_text(encoding="utf-8"), report.parent

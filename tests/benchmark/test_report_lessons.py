@@ -6,6 +6,8 @@ from made import BAD, GOOD, frame, row
 from initfree.benchmark.report.checks import check_all, differences
 from initfree.benchmark.report.overview import cards
 
+pytestmark = pytest.mark.slow
+
 
 def verdicts(rows) -> dict[str, bool | None]:
     return {check.lesson.name: check.answer.holds for check in check_all(rows)}

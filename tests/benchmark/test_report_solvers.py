@@ -16,6 +16,8 @@ from initfree.benchmark.report.tables.protocol import nullity_table, sound_sets_
 from initfree.benchmark.report.tables.solvers import descents, solvers_table
 from initfree.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 COSTS = {"exact": [10.0, 2.0, 1.0], "power": [10.0, 6.0, 5.0, 1.005], "truth": [1.0]}
 
 

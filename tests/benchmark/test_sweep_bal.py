@@ -14,6 +14,8 @@ from initfree.benchmark.jobs import expand
 from initfree.benchmark.worker import run_job
 from initfree.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -11,6 +11,8 @@ from initfree.benchmark import SetConfig, Store, run
 from initfree.benchmark.sweep import Progress
 from initfree.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 MODULE = """
 from initfree.formulations import register
 from initfree.formulations.pose import PseudoObjectSpaceError

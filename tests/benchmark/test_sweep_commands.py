@@ -17,6 +17,8 @@ from initfree.benchmark.worker import run_job
 from initfree.commands.cli import main
 from initfree.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -14,6 +14,8 @@ from initfree.benchmark.jobs import PIPELINE, expand
 from initfree.benchmark.presets import as_table, parse
 from initfree.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 
 def test_expansion_is_the_product_and_rotations_belong_to_pose_rot():
     config = sweep(

@@ -15,7 +15,7 @@ from tiny_sweeps import TINY, without_seconds
 from initfree.benchmark import Store, load
 from initfree.benchmark.jobs import expand
 
-pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")]
 _LONGEST = 300.0
 
 

@@ -20,6 +20,8 @@ from initfree.benchmark.rows import SCHEMA
 from initfree.benchmark.worker import run_job
 from initfree.formulations import LinearFormulation
 
+pytestmark = pytest.mark.slow
+
 SHUFFLED = "unit-circle-shuffled"
 
 

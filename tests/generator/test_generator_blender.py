@@ -18,6 +18,8 @@ from initfree.generator.config import Blend, BlenderPath, Camera, LookAt, Render
 from initfree.generator.render import render
 from initfree.generator.visibility import RayCaster
 
+pytestmark = pytest.mark.slow
+
 needs_blender = pytest.mark.skipif(not client.installed(), reason="Blender's Python module bpy is not set up (make blender)")
 
 SCENE = """

@@ -9,6 +9,8 @@ from scipy.sparse.csgraph import connected_components
 from initfree.errors import InputError
 from initfree.generator import generate, load
 
+pytestmark = pytest.mark.slow
+
 PROMISED = {"set1": 10, "set2": 3, "set3": 6, "set4": 3, "set6": 3, "set7": 3, "set8": 6}
 SIZES = {"set1": 40, "set2": 40, "set3": 60, "set4": 60, "set6": 40, "set7": 20, "set8": 20}
 

@@ -112,6 +112,7 @@ def test_the_command_writes_nothing_on_bad_input(tmp_path, capsys):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.slow
 def test_the_command_writes_and_lists(tmp_path, capsys):
     assert run("generate", "thin4", "-o", tmp_path / "out", "--seed", 2, "--noise", 0.5, "--no-database") == 0
     assert "60 cameras, 344 landmarks" in " ".join(capsys.readouterr().out.split())

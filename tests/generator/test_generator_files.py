@@ -9,6 +9,8 @@ import pytest
 
 from initfree.generator import database, generate, write
 
+pytestmark = pytest.mark.slow
+
 DEGRADED = {
     "noise": 0.5,
     "outliers": 0.05,

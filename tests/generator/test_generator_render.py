@@ -11,6 +11,8 @@ from initfree.generator.presets import override
 from initfree.generator.render import Rendering, render, save
 from initfree.generator.visibility import RayCaster
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("k1", [0.0, -0.12])
 def test_depth_at_a_keypoint_is_the_landmarks_depth(k1):

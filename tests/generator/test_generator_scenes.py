@@ -77,6 +77,7 @@ def test_vertices_as_landmarks_and_rescaling(tmp_path):
     assert distance.max() < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("occlusion", ["surfels", "poisson", "none"])
 def test_point_clouds_hide_their_far_side(tmp_path, occlusion):
     points, faces = trimesh.sample.sample_surface(sphere(), 2500, seed=0)

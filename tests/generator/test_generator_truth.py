@@ -30,6 +30,7 @@ def test_observations_reproject_exactly_through_pycolmap(name):
     assert worst < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["set1", "set7", "set8"])
 def test_a_sample_is_unoccluded_by_brute_force(name):
     dataset = generate(name, seed=2)
@@ -41,6 +42,7 @@ def test_a_sample_is_unoccluded_by_brute_force(name):
         assert not blocked(surface.vertices, surface.faces, eye, target)
 
 
+@pytest.mark.slow
 def test_what_is_called_hidden_is_hidden_by_brute_force():
     """The same candidates with and without occlusion: the difference must be blocked, the rest must not."""
     dataset = generate("set1", seed=3, cameras=6, points=200, density=3)

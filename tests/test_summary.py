@@ -73,7 +73,7 @@ def test_what_is_refused_has_a_page_too(tmp_path: Path):
     result.write(tmp_path / "out")
     page = (tmp_path / "out" / "summary.html").read_text()
     assert "not accepted" in page
-    words = re.sub(r"<(style|script).*?</\1>", "", page, flags=re.DOTALL)
+    words = re.sub(r"<meta[^>]*>|<(style|script).*?</\1>", "", page, flags=re.DOTALL)
     assert not re.search(r"\b(nan|none|inf)\b", words, re.IGNORECASE)
 
 

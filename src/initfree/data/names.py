@@ -32,9 +32,14 @@ def check_name(source: object, name: str, what: str = "image") -> None:
         raise InputError(f"{source}: the {what} {name!r} has the character U+{ord(bad):04X} in its name; expected text")
 
 
+def is_relative(name: str) -> bool:
+    """Whether it is a path that stays below a folder."""
+    return not _ROOT.match(name) and ".." not in re.split(r"[\\/]", name)
+
+
 def relative(name: str, source: object, what: str = "image") -> str:
     """The name, where it is a path below a folder: not absolute and without `..`, on any system."""
-    if _ROOT.match(name) or ".." in re.split(r"[\\/]", name):
+    if not is_relative(name):
         raise InputError(f"{source}: the {what} {name!r} lies outside of any folder; expected a relative path without `..`")
     return name
 

@@ -13,6 +13,7 @@ import numpy as np
 import pycolmap
 from scipy.spatial.transform import Rotation
 
+from initfree.data.names import relative
 from initfree.data.tracks import Array
 from initfree.errors import InputError
 
@@ -85,7 +86,7 @@ def write_anipose(model: pycolmap.Reconstruction, path: Path) -> None:
     for k, one in enumerate(placed(model)):
         lines += [
             f"[cam_{k}]",
-            f"name = {json.dumps(one.name)}",
+            f"name = {json.dumps(one.name, ensure_ascii=False)}",
             f"size = [{one.width}.0, {one.height}.0]",
             *_intrinsics(one),
         ]
@@ -142,7 +143,7 @@ def write_transforms(model: pycolmap.Reconstruction, path: Path) -> None:
             raise InputError(f"image {one.name!r} has rational distortion (k4, k5, k6), which transforms.json has not")
         frames.append(
             {
-                "file_path": f"images/{one.name}", "w": one.width, "h": one.height,
+                "file_path": f"images/{relative(one.name, 'transforms.json')}", "w": one.width, "h": one.height,
                 "fl_x": one.K[0, 0], "fl_y": one.K[1, 1], "cx": one.K[0, 2], "cy": one.K[1, 2],
                 **dict(zip(names, one.distortion.tolist(), strict=False)),
                 "transform_matrix": to_world.tolist(),

@@ -9,6 +9,7 @@ import numpy as np
 import pycolmap
 from numpy.typing import NDArray
 
+from initfree.data.names import inside
 from initfree.data.observations import Image, Observations
 from initfree.data.problem import Problem
 from initfree.data.recalibration import found_camera
@@ -110,7 +111,8 @@ def check_images(problem: Problem, images: Path) -> None:
     """That the directory has the images, or some of them: said before a solve, not after it."""
     if not images.is_dir():
         raise InputError(f"images {images} is no directory; expected one with the images that the input names")
-    if not any((images / name).is_file() for name in problem.names):
+    paths = [inside(images, name) for name in problem.names]
+    if not any(path.is_file() for path in paths):
         raise InputError(f"images {images} has none of the input's images; expected {problem.names[0]!r} and so on in it")
 
 

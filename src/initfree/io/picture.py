@@ -44,7 +44,7 @@ def write_picture(model: pycolmap.Reconstruction, path: Path) -> None:
         for line in lines:
             axes.plot(*line.T, color="#cc3311", linewidth=1.0)
         if len(cameras) <= _NAMED:
-            axes.text(*tip, one.name, fontsize=8)
+            axes.text(*tip, one.name, fontsize=8, parse_math=False)
     # What is far out (a point on a distant wall) must not make the array small.
     inside = np.vstack([centres @ turn.T, *([np.quantile(drawn, [0.02, 0.98], axis=0)] if len(drawn) else [])])
     low, high = inside.min(axis=0), inside.max(axis=0)

@@ -89,8 +89,9 @@ def staged_file(output: Path, by: str, *, overwrite: bool = False) -> Iterator[P
         with _locked_folder(home) as staging:
             yield staging / output.name
             entries = written(staging, by)
-            write_record(home, {entry for entry in read_record(home) if entry.path != output.name} | entries)
-            (staging / output.name).replace(home / output.name)
+            with _locked(home):
+                write_record(home, {entry for entry in read_record(home) if entry.path != output.name} | entries)
+                (staging / output.name).replace(home / output.name)
     except OSError as error:
         raise InputError(f"cannot write to output {output}: {error.strerror or error}") from error
 
@@ -128,18 +129,35 @@ def _staging(place: Path) -> Iterator[Path]:
 def _locked_folder(home: Path) -> Iterator[Path]:
     """A new hidden folder in `home`, removed in the end."""
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=home))
-        lock = os.open(folder, os.O_RDONLY)
+        # Another process may take the folder for a leftover before it is locked, or remove the parents that it made itself
+        # and found empty: then there is none to open, or none at its path once it is locked.
+        home.mkdir(parents=True, exist_ok=True)
+        try:
+            folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=home))
+            lock = os.open(folder, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
         with suppress(OSError):  # Some network file systems lock no directories: nobody removes the folder there.
             fcntl.flock(lock, fcntl.LOCK_EX)
         if folder.exists():
             break
-        # Another process took it for a leftover before it was locked.
         os.close(lock)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+@contextmanager
+def _locked(home: Path) -> Iterator[None]:
+    """Files are put into the directory by one process at a time: each adds to the record of the others."""
+    lock = os.open(home, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
         os.close(lock)
 
 
@@ -157,9 +175,7 @@ def _replaceable(place: Path) -> bool:
 
 def _remove_leftovers(directory: Path) -> None:
     """Staging folders of processes that were killed."""
-    if not directory.is_dir():
-        return
-    for folder in directory.glob(f"{_PREFIX}*"):
+    for folder in _entries(directory):
         if folder.is_symlink() or not folder.is_dir():
             continue
         try:
@@ -173,6 +189,13 @@ def _remove_leftovers(directory: Path) -> None:
             pass  # Its process lives.
         finally:
             os.close(lock)
+
+
+def _entries(directory: Path) -> list[Path]:
+    """Staging folders in a directory, which another process may remove at any moment."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return list(directory.glob(f"{_PREFIX}*"))
+    return []
 
 
 def _put_in_place(new: Path, place: Path, old: Path, by: str) -> None:

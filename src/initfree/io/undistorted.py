@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pycolmap
 
+from initfree.data.names import inside
 from initfree.errors import InputError
 from initfree.io.quiet import quiet
 
@@ -16,7 +17,7 @@ from initfree.io.quiet import quiet
 def write_undistorted(model: pycolmap.Reconstruction, images: Path, directory: Path) -> None:
     """Into a directory that exists; COLMAP does it, for every camera model that it has."""
     names = sorted(image.name for image in model.images.values() if image.has_pose)
-    missing = next((name for name in names if not (images / name).is_file()), None)
+    missing = next((name for name in names if not inside(images, name).is_file()), None)
     if missing is not None:
         raise InputError(f"images {images} lacks {missing!r}; expected all {len(names)} images of the model")
     with tempfile.TemporaryDirectory(prefix="initfree-") as scratch:

@@ -13,6 +13,8 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import NamedTuple
 
+from initfree.data.files import read_json
+from initfree.data.names import is_relative
 from initfree.errors import InputError
 
 RECORD = ".initfree"
@@ -38,11 +40,14 @@ def written(folder: Path, by: str) -> frozenset[Written]:
 
 
 def read_record(folder: Path) -> frozenset[Written]:
-    """The record of a directory; empty where there is none, or none that can be read: nothing there is ours then."""
+    """The record of a directory; empty where there is none, or none that can be read: nothing there is ours then.
+
+    Folders come from others too: an entry that leads out of this one is none.
+    """
     try:
-        kept = json.loads((folder / RECORD).read_text(encoding="utf-8"))["files"]
-        return frozenset(Written(*map(str, entry)) for entry in kept)
-    except (OSError, ValueError, TypeError, KeyError):
+        entries = [Written(*map(str, entry)) for entry in read_json(folder / RECORD)["files"]]
+        return frozenset(entry for entry in entries if is_relative(entry.path))
+    except (InputError, TypeError, KeyError):
         return frozenset()
 
 
@@ -59,7 +64,8 @@ def is_ours(folder: Path, path: Path, by: str, record: frozenset[Written]) -> bo
     """Whether `by` wrote the file at `path`, below `folder`, and it is still what was written."""
     name = path.relative_to(folder).as_posix()
     digests = {entry.digest for entry in record if (entry.by, entry.path) == (by, name)}
-    return bool(digests) and path.is_file() and not path.is_symlink() and _digest(path) in digests
+    below = path.is_file() and path.resolve() == folder.resolve() / name
+    return bool(digests) and below and _digest(path) in digests
 
 
 def check_replaceable(folder: Path, planned: Iterable[str], by: str) -> None:

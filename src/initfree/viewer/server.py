@@ -13,9 +13,11 @@ import viser
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from initfree.data.names import in_html
 from initfree.data.tracks import Array
 from initfree.drawing.palette import FAILED, GOOD, GREY, JOINT, NEUTRAL, rgb
 from initfree.drawing.scene import Scene
+from initfree.viewer.guarded import guarded_server
 
 _PAUSE = 0.08
 """seconds between the steps of a play"""
@@ -23,6 +25,8 @@ _WIDE = 0.9
 """width over height of a window from which on the whole scene is seen"""
 _FAR = 1e3
 """where a landmark goes that is nowhere, in extents: out of sight"""
+
+_STYLE = "margin: 0 0.9em 0.4em; font-size: 0.875em; overflow-wrap: anywhere"
 
 
 class Viewer:
@@ -42,7 +46,7 @@ class Viewer:
     ) -> None:
         self.scene = scene
         with redirect_stdout(io.StringIO()):
-            self.server = viser.ViserServer(host=host, port=port, label="initfree", verbose=False)
+            self.server, self._token = guarded_server(host, port)
         self._lock, self._stop = Lock(), Event()
         self._thread: Thread | None = None
         self.server.gui.configure_theme(dark_mode=dark, show_logo=False, show_share_button=False)
@@ -53,8 +57,10 @@ class Viewer:
 
     @property
     def address(self) -> str:
+        """With the token without which nothing is served."""
         host = self.server.get_host()
-        return f"http://{'localhost' if host in ('0.0.0.0', '127.0.0.1') else host}:{self.server.get_port()}"
+        shown = "localhost" if host in ("0.0.0.0", "127.0.0.1") else f"[{host}]" if ":" in host else host
+        return f"http://{shown}:{self.server.get_port()}/{self._token}/"
 
     def stop(self) -> None:
         self._stop.set()
@@ -135,9 +141,9 @@ class Viewer:
 
     def _controls(self) -> None:
         gui, scene = self.server.gui, self.scene
-        gui.add_markdown(_words(scene))
+        gui.add_html(_words(scene))
         self.colour = gui.add_dropdown("landmarks by", [one.name for one in scene.colourings])
-        self.scale = gui.add_markdown(_scale(scene, scene.colourings[0].name))
+        self.scale = gui.add_html(_scale(scene, scene.colourings[0].name))
         self.colour.on_update(lambda _: self._show())
         shown = gui.add_checkbox("landmarks", True)
         shown.on_update(lambda _: setattr(self.points, "visible", shown.value))
@@ -156,13 +162,13 @@ class Viewer:
         if scene.steps is not None and len(scene.steps) > 1:
             last = len(scene.steps)
             self.slider = gui.add_slider("step of the solve", 0, last, 1, last)
-            self.told = gui.add_markdown("result")
+            self.told = gui.add_html(_paragraphs("result"))
             self.slider.on_update(lambda _: self._show())
             gui.add_button("play from the start").on_click(lambda _: self.play())
-        self.camera = gui.add_markdown("Click a camera for its figures.")
+        self.camera = gui.add_html(_paragraphs("Click a camera for its figures."))
         if scene.left_out:
             with gui.add_folder(f"{len(scene.left_out)} images left out", expand_by_default=False):
-                gui.add_markdown("\n".join(f"- {name}" for name in scene.left_out))
+                gui.add_html(_paragraphs(*scene.left_out))
 
     def _visible(self, handles: Sequence[Any], yes: bool) -> None:
         with self.server.atomic():
@@ -170,7 +176,7 @@ class Viewer:
                 handle.visible = yes
 
     def _tell(self, name: str, tip: str) -> None:
-        self.camera.content = "\n\n".join([f"**{name}**", *tip.split("\n")[1:]])
+        self.camera.content = _paragraphs(*tip.split("\n")[1:], title=name)
 
     def play(self) -> None:
         """From the first step to the result, once."""
@@ -198,7 +204,7 @@ class Viewer:
                 centres, R = model.centres, model.R
                 self.points.points, self.points.colors = model.xyz.astype(np.float32), colours
                 if self.slider is not None:
-                    self.told.content = "result"
+                    self.told.content = _paragraphs("result")
             else:
                 order = np.array([steps.names.index(name) for name in model.images])
                 centres, R = steps.centres[k][order], steps.R[k][order]
@@ -207,7 +213,7 @@ class Viewer:
                 shade = np.where((known < 0)[:, None], np.array(rgb(NEUTRAL)), colours[known]).astype(np.uint8)
                 self.points.points, self.points.colors = _seen(steps.xyz[k], self.scene.size), shade
                 cost = f", cost {steps.cost[k]:.4g}" if np.isfinite(steps.cost[k]) else ""
-                self.told.content = f"{steps.stages[k]}, step {steps.index[k]}{cost}"
+                self.told.content = _paragraphs(f"{steps.stages[k]}, step {steps.index[k]}{cost}")
             for frustum, centre, turn in zip(self.frusta, _seen(centres, scene.size), R, strict=True):
                 frustum.position, frustum.wxyz = tuple(float(v) for v in centre), _wxyz(turn)
 
@@ -225,10 +231,16 @@ def _wxyz(R: Array) -> tuple[float, float, float, float]:
 def _words(scene: Scene) -> str:
     counts = f"{len(scene.model.images)} cameras, {len(scene.model.ids):,} landmarks shown"
     if scene.accepted is None:
-        return f"**{scene.model.name}**\n\n{counts}"
-    return f"**{'accepted' if scene.accepted else 'not accepted'}**: {scene.verdict}\n\n{counts}"
+        return _paragraphs(counts, title=scene.model.name)
+    return _paragraphs(scene.verdict, counts, title="accepted" if scene.accepted else "not accepted")
 
 
 def _scale(scene: Scene, name: str) -> str:
     one = next(one for one in scene.colourings if one.name == name)
-    return f"blue {one.low} … red {one.high}" if one.low else "colours of the images"
+    return _paragraphs(f"blue {one.low} … red {one.high}" if one.low else "colours of the images")
+
+
+def _paragraphs(*texts: str, title: str = "") -> str:
+    """HTML of plain texts, which names from the input are part of: viser's markdown would keep the HTML in them."""
+    lines = [f"<b>{in_html(title)}</b>"] if title else []
+    return "".join(f'<p style="{_STYLE}">{line}</p>' for line in [*lines, *map(in_html, texts)])

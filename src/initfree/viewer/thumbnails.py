@@ -2,16 +2,20 @@
 
 import base64
 import io
+import warnings
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
+from initfree.data.names import inside
 from initfree.errors import InputError
 
 SIDE = 96
 """pixels, of the longer side"""
+_MOST_PIXELS = 100_000_000
+"""of an image, which is unpacked whole: a file of some KB may hold any number"""
 
 
 def thumbnails(names: tuple[str, ...], images: Path | None) -> list[NDArray[np.uint8] | None]:
@@ -20,23 +24,32 @@ def thumbnails(names: tuple[str, ...], images: Path | None) -> list[NDArray[np.u
         return [None] * len(names)
     if not images.is_dir():
         raise InputError(f"images {images} is no directory; expected one with the images that the model names")
-    found = [_small(images / name) for name in names]
+    found = [_small(inside(images, name)) for name in names]
     if all(one is None for one in found):
         raise InputError(f"images {images} has none of the model's images; expected {names[0]!r} and so on in it")
     return found
 
 
 def _small(path: Path) -> NDArray[np.uint8] | None:
+    if not path.is_file():
+        return None
     try:
-        with Image.open(path) as image:
+        with _opened(path) as image:
+            if image.width * image.height > _MOST_PIXELS:
+                raise InputError(f"{path} has {image.width} x {image.height} pixels; expected at most {_MOST_PIXELS:,}")
             image.draft("RGB", (2 * SIDE, 2 * SIDE))
             small = image.convert("RGB")
             small.thumbnail((SIDE, SIDE))
             return np.asarray(small)
-    except (FileNotFoundError, IsADirectoryError):
-        return None
-    except (OSError, UnidentifiedImageError) as error:
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise InputError(f"{path} cannot be read as an image: {error}") from error
+
+
+def _opened(path: Path) -> Image.Image:
+    """Without Pillow's warning of large images: those are refused here, or are not too large."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return Image.open(path)
 
 
 def as_url(image: NDArray[np.uint8] | None) -> str | None:

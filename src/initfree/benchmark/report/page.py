@@ -34,8 +34,7 @@ def render(contents: Contents, scenes: Scenes) -> str:
         scenes=scenes,
         landmarks=LANDMARKS,
         scene_data=in_script(json.dumps(scenes.data, separators=(",", ":"))),
-        scripts=[read("scene.js"), read("chart.js"), *own],
-        plotly=get_plotlyjs(),
+        scripts=[get_plotlyjs(), read("scene.js"), read("chart.js"), *own],
     )
 
 

@@ -88,7 +88,7 @@ def of_renderings(name: str, folder: Path) -> Case:
 
 
 def with_camera(database: Path, folder: Path, camera: pycolmap.Camera | None, factor: float = 1.0) -> Path:
-    """A copy of the database, with another camera where one is given; its prior is then said to be known."""
+    """A copy of the database, with another camera where one is given."""
     copy = folder / f"{database.stem}.db"
     shutil.copy(database, copy)
     if camera is not None:
@@ -96,7 +96,7 @@ def with_camera(database: Path, folder: Path, camera: pycolmap.Camera | None, fa
         params[camera.focal_length_idxs()] *= factor
         with sqlite3.connect(copy) as connection:
             connection.execute(
-                "UPDATE cameras SET model = ?, params = ?, prior_focal_length = 1",
+                "UPDATE cameras SET model = ?, params = ?",
                 (int(camera.model.value), params.astype(np.float64).tobytes()),
             )
     return copy
@@ -114,7 +114,7 @@ def scores(model: Reconstruction, references: list[Reconstruction], names: set[s
 def solved(path: Path, intrinsics: str, references: list[Reconstruction]) -> Row:
     """Reading, solving and the verdict."""
     began, cpu = time.perf_counter(), time.process_time()
-    problem = initfree.load(path)
+    problem = initfree.load(path, intrinsics=None if intrinsics == "guess" else "known")
     result = initfree.solve(problem)
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
     names = {image.name for image in problem.observations.images}

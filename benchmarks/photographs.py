@@ -72,7 +72,16 @@ def references_of(database: Path) -> tuple[list[Reconstruction], bool]:
     return sorted(found, key=lambda model: -len(model.names)), False
 
 
-def solved(path: Path, images: int) -> Iterator[Row]:
+def made(path: Path, images: int, mappers: tuple[Mapper, ...], done: set[tuple[str, str]]) -> Iterator[Row]:
+    """By every method that is not done."""
+    if (path.stem, "initfree") not in done:
+        yield solved(path, images)
+    for mapper in mappers:
+        if (path.stem, f"COLMAP {mapper}") not in done:
+            yield placed_by(path, images, mapper)
+
+
+def solved(path: Path, images: int) -> Row:
     """From the file to the verdict."""
     references, _ = references_of(path)
     cpu = time.process_time()
@@ -80,7 +89,7 @@ def solved(path: Path, images: int) -> Iterator[Row]:
     cpu = time.process_time() - cpu
     model = result.reconstruction
     verdict = "accepted" if result.accepted else f"not accepted: {result.certificate.reason}"
-    yield Row(path.stem, "initfree", images, len(model.names), agreement(model, references), verdict, cpu)
+    return Row(path.stem, "initfree", images, len(model.names), agreement(model, references), verdict, cpu)
 
 
 def placed_by(path: Path, images: int, mapper: Mapper) -> Row:
@@ -117,18 +126,11 @@ def main(
             continue
         with pycolmap.Database.open(path) as database:
             images = database.num_images()
-        wanted = [] if (path.stem, "initfree") in done else [lambda p=path, n=images: solved(p, n)]
-        wanted += [
-            lambda p=path, n=images, m=m: iter([placed_by(p, n, m)])
-            for m in mappers
-            if (path.stem, f"COLMAP {m}") not in done
-        ]
-        for work in wanted:
-            for row in work():
-                progress.log(row.cells())
-                kept.append(row)
-                with rows.open("a") as stream:
-                    stream.write(json.dumps(asdict(row)) + "\n")
+        for row in made(path, images, mappers, done):
+            progress.log(row.cells())
+            kept.append(row)
+            with rows.open("a") as stream:
+                stream.write(json.dumps(asdict(row)) + "\n")
     print("| database | method | images | AUC@5 | CPU seconds | verdict |")
     print("|---|---|---:|---:|---:|---|")
     print(

@@ -18,7 +18,7 @@ from synthetic import ring
 import initfree
 from initfree.auto.all_matches import on_all_matches
 from initfree.auto.search import Search
-from initfree.data.observations import Observations
+from initfree.data.observations import CALIBRATED, EXIF, GUESS, FocalPrior, Observations
 from initfree.data.pairs import VerifiedPairs
 from initfree.data.problem import build_problem
 from initfree.data.reconstruction import Reconstruction
@@ -174,7 +174,7 @@ def sql(path, *statements):
 def test_a_database_gives_the_observations_of_the_scene(db, scene):
     observations = load_observations(db)
     problem = build_problem(observations)
-    assert observations.intrinsics == "known"
+    assert observations.intrinsics == "refine"
     assert problem.tracks.observations == scene.tracks.observations
     assert sorted(np.diff(problem.tracks.ptr)) == sorted(np.diff(scene.tracks.ptr))
     ours = {(int(c), *np.round(m, 3)) for c, m in zip(problem.tracks.cam, problem.m, strict=True)}
@@ -186,6 +186,27 @@ def test_a_guessed_focal_length_is_to_be_refined(tmp_path, scene):
     assert load_observations(path).intrinsics == "refine"
     assert load_observations(path, "known").intrinsics == "known"
     assert load_observations(path, "unknown").intrinsics == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("camera", "deviation", "intrinsics"),
+    [
+        ((0, [FOCAL, 320.0, 240.0], 0), GUESS, "refine"),
+        ((0, [FOCAL, 320.0, 240.0], 1), EXIF, "refine"),
+        ((2, [FOCAL, 320.0, 240.0, 0.0], 1), EXIF, "refine"),
+        ((2, [FOCAL, 320.0, 240.0, -0.02], 1), CALIBRATED, "known"),
+        ((0, [FOCAL, 322.5, 240.0], 1), CALIBRATED, "known"),
+        ((1, [FOCAL, 421.0, 320.0, 240.0], 1), CALIBRATED, "known"),
+    ],
+)
+def test_what_a_database_says_of_a_focal_length_is_a_guess_exif_or_a_calibration(db, camera, deviation, intrinsics):
+    """EXIF knows neither distortion nor a principal point: `prior_focal_length` beside them is a calibration."""
+    model, params, prior = camera
+    set_camera = "UPDATE cameras SET model = ?, params = ?, prior_focal_length = ?"
+    o = load_observations(sql(db, (set_camera, (model, np.array(params).tobytes(), prior))))
+    assert o.intrinsics == intrinsics
+    assert o.focal_priors == (None if intrinsics == "known" else {1: FocalPrior(FOCAL, deviation)})
+    assert load_observations(db, "unknown").focal_priors is None
 
 
 def test_an_image_list_restricts_before_tracks_are_made(db, tmp_path, scene):
@@ -262,7 +283,7 @@ def angle(a, b):
 
 
 def test_relative_poses_of_the_database_are_used_and_not_estimated(db, scene, monkeypatch):
-    problem = initfree.load(db)
+    problem = initfree.load(db, intrinsics="known")
     monkeypatch.setattr(pycolmap, "estimate_essential_matrix", lambda *_: pytest.fail("estimated again"))
     found = two_view_geometries_of(problem, 0)
     assert len(found) >= problem.tracks.cameras
@@ -274,7 +295,7 @@ def test_relative_poses_of_the_database_are_used_and_not_estimated(db, scene, mo
 
 @pytest.mark.parametrize("wrong", ["missing", "turned"])
 def test_poses_that_do_not_explain_the_matches_are_estimated(tmp_path, scene, wrong):
-    problem = initfree.load(write(tmp_path / "database.db", scene, poses=wrong != "missing"))
+    problem = initfree.load(write(tmp_path / "database.db", scene, poses=wrong != "missing"), intrinsics="known")
     if wrong == "turned":
         o = problem.observations
         problem = replace(problem, observations=replace(o, pairs=replace(o.pairs, R=o.pairs.R.transpose(0, 2, 1))))
@@ -286,7 +307,7 @@ def test_poses_that_do_not_explain_the_matches_are_estimated(tmp_path, scene, wr
 
 def test_pairs_that_the_database_did_not_verify_are_left_out(db, scene):
     sql(db, "DELETE FROM two_view_geometries WHERE pair_id < 2147483647 * 2")
-    problem = initfree.load(db)
+    problem = initfree.load(db, intrinsics="known")
     first = problem.names.index("image0.jpg") if "image0.jpg" in problem.names else None
     assert all(first not in (pair.k, pair.l) for pair in two_view_geometries_of(problem, 0))
 
@@ -380,7 +401,7 @@ def test_broken_databases_are_named_in_one_sentence(db, tmp_path, kind, says):
 def noisy(tmp_path):
     """A ring with 0.5 px of noise, half of its tracks of two observations, and its true reconstruction."""
     scene = ring(cameras=10, landmarks=900, keep=0.45, min_observations=2, noise=0.5, seed=3)
-    problem = initfree.load(write(tmp_path / "noisy.db", scene))
+    problem = initfree.load(write(tmp_path / "noisy.db", scene), intrinsics="known")
     t = -np.einsum("kij,kj->ki", scene.R, scene.centres)
     truth = Reconstruction(scene.R, t, np.ones(10), np.zeros((10, 2)), np.empty((0, 3)), problem.names)
     return problem, truth

@@ -134,7 +134,7 @@ def offsets(problem: Problem, reconstruction: Reconstruction, reports: Sequence[
             break
         # What one camera is late by the adjustment has spread over all: again without the worst.
         trusted[t.seen_by(max(told, key=lambda k: found[problem.names[k]].pixels))] = 0.0
-        limits = AdjustConfig(free=FreeIntrinsics.unless(problem.calibrated), scales=(INLIER_PIXELS,), tolerance=1e-6)
+        limits = AdjustConfig(free=FreeIntrinsics.of(problem), scales=(INLIER_PIXELS,), tolerance=1e-6)
         reconstruction, _ = adjust(problem, reconstruction, limits, weight=trusted)
     left_out = [n for n in range(len(o.images)) if n not in set(problem.images.tolist())]
     if left_out:

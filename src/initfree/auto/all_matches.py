@@ -20,7 +20,7 @@ from initfree.data.tracks import Array, Index
 from initfree.engine.losses import scale_from_median
 from initfree.io.points import widest_angles
 from initfree.stages.euclidean import AdjustConfig, adjust, residuals
-from initfree.stages.euclidean.intrinsics import View, refine
+from initfree.stages.euclidean.intrinsics import WEAK, View, refine
 from initfree.stages.euclidean.lenses import Lenses
 from initfree.stages.euclidean.residuals import INLIER_PIXELS
 from initfree.stages.euclidean.triangulation import triangulate
@@ -71,8 +71,8 @@ def _with_refined_cameras(problem: Problem, found: "_Matched") -> tuple[Problem,
     r, tracks, ids = found.state, found.problem.tracks, problem.camera_ids
     lenses = Lenses.of(problem.observations.cameras, ids, principal_point=False, shared=True)
     stage, _ = refine(
-        tracks, keypoints_of(found.problem), View(r.R, r.t, r.xyz, lenses),
-        scales=(INLIER_PIXELS,), weight=found.weight, limits=QUICK,
+        tracks, keypoints_of(found.problem), View(r.R, r.t, r.xyz, lenses), scales=(INLIER_PIXELS,),
+        prior=lenses.prior(WEAK, focal=problem.focal_priors), weight=found.weight, limits=QUICK,
     )  # fmt: skip
     cameras = stage.view.lenses.by_id(ids)
     own, everything = (with_cameras(one, cameras) for one in (problem, found.problem))

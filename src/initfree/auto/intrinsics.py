@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from initfree.certificate.focal import FocalLengths
+from initfree.data.observations import FocalPrior
 from initfree.data.problem import Problem
 from initfree.data.recalibration import keypoints_of, with_cameras
 from initfree.data.reconstruction import Reconstruction
@@ -54,6 +55,8 @@ _SAME = 0.995
 """share of consensus observations that stay: more, and an adjustment on the others changes nothing"""
 _WIDE = (50.0, 10.0, INLIER_PIXELS)
 """scales for cameras that may be far off"""
+_SEVERAL = 3
+"""images of a lens of photographs whose principal point may move"""
 _GIVEN = "the given intrinsics were"
 
 Chosen = NDArray[np.bool_]
@@ -86,11 +89,19 @@ class Sight:
     """by image: what intrinsics are held about; empty where that is the beginning of each fit"""
     deviations: Deviations = WEAK
     """how weakly"""
+    focal: tuple[FocalPrior, ...] | None = None
+    """by image: what the input says of focal lengths, where it says something"""
 
     @classmethod
     def of(cls, problem: Problem) -> "Sight":
         cameras = problem.observations.cameras
-        return cls(problem.tracks, keypoints_of(problem), tuple(cameras[int(k)] for k in problem.camera_ids))
+        given = tuple(cameras[int(k)] for k in problem.camera_ids)
+        return cls(problem.tracks, keypoints_of(problem), given, focal=problem.focal_priors)
+
+    def with_principal_points(self, lenses: Lenses) -> Lenses:
+        """Lenses with principal points that move; of photographs only those with several images, since one photograph turns
+        as well as its principal point moves, and wrong matches move it far."""
+        return lenses.with_principal_points(1 if self.focal is None else _SEVERAL)
 
     def fit(
         self,
@@ -108,7 +119,7 @@ class Sight:
             if self.given:
                 _, first = np.unique(about.lens, return_index=True)
                 about = replace(about, cameras=tuple(self.given[k] for k in first))
-            prior = view.lenses.prior(self.deviations, about.values)
+            prior = view.lenses.prior(self.deviations, about.values, self.focal)
         return refine(self.tracks, self.keypoints, view, scales=scales, prior=prior, weight=weight, limits=limits)[0]
 
     def centred(self) -> "Sight":
@@ -135,7 +146,7 @@ class Sight:
     def settled(self, view: View, used: Chosen, damping: float = SHORT.damping) -> IntrinsicsAdjustment:
         """Adjusted to the end, three or more cameras of one model and size held about their median (`Lenses.alike`)."""
         quick, short = (replace(limits, damping=damping) for limits in (QUICK, SHORT))
-        if len(view.lenses.cameras) < 3:
+        if len(view.lenses.cameras) < 3 or self.focal is not None:
             return self.fit(view, used, short)
         first = self.fit(view, used, quick, prior=view.lenses.alike(ALIKE))
         # The first still counts the noise of each camera's own numbers as a difference between cameras.
@@ -269,7 +280,7 @@ def refine_intrinsics(
     start = View(reconstruction.R, reconstruction.t, reconstruction.xyz, lenses)
     best = sight.fit(start, everything, QUICK, scales=_WIDE)
     if principal_point is None:
-        more = replace(start, lenses=lenses.with_principal_points())
+        more = replace(start, lenses=sight.with_principal_points(lenses))
         other = sight.centred().fit(more, everything, QUICK, scales=_WIDE)
         # Where the latter agree: wrong matches cost both the same, and more than all that one gains.
         near = sight.consensus(other)
@@ -324,7 +335,7 @@ def _freer(
         own = sight.fit(replace(stage.view, lenses=lenses.split(camera_ids)), used, QUICK)
         stage = own if pays(stage, own, used, SPLIT_SHARE) else stage
     if principal_point:
-        free = replace(stage.view, lenses=stage.view.lenses.with_principal_points())
+        free = replace(stage.view, lenses=sight.with_principal_points(stage.view.lenses))
         more = sight.centred().fit(free, used, QUICK)
         if pays(stage, more, used, PRINCIPAL_POINT_SHARE):
             return more, sight.centred()

@@ -51,5 +51,5 @@ def repair(
 
 def repair_limits(problem: Problem, max_iterations: int, tolerance: float) -> AdjustConfig:
     """Narrower than the first adjustment: the good cameras are near their optimum already."""
-    free = FreeIntrinsics.unless(problem.calibrated)
+    free = FreeIntrinsics.of(problem)
     return AdjustConfig(free=free, scales=(10.0, 4.0), max_iterations=max_iterations, tolerance=tolerance)

@@ -85,7 +85,7 @@ def classical(job: Job, data: Data, place: Place) -> Outcome:
 
 def adjust_from_truth(problem: Problem, truth: Reconstruction) -> Reconstruction:
     """At 4 px from the first: wider scales would let wrong matches pull it away from the truth that it starts at."""
-    free = FreeIntrinsics.unless(problem.calibrated)
+    free = FreeIntrinsics.of(problem)
     limits = AdjustConfig(free=free, scales=(4.0,))
     return adjust(problem, truth, limits)[0]
 

@@ -159,7 +159,7 @@ def _optimum(problem: Problem, reconstruction: Reconstruction, start: Reconstruc
 
 
 def _adjusted(problem: Problem, start: Reconstruction, scale: float, steps: int) -> Reconstruction:
-    free = FreeIntrinsics.unless(problem.calibrated)
+    free = FreeIntrinsics.of(problem)
     limits = AdjustConfig(free=free, scales=(scale,), max_iterations=steps, tolerance=1e-6)
     return adjust(problem, start, limits)[0]
 

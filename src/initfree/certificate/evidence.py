@@ -226,9 +226,10 @@ class Evidence:
     def system(self) -> CameraSystem:
         """The reduced camera system over the observations that agree; intrinsics move in it unless they are exact."""
         problem, reconstruction = self.problem, self.reconstruction
+        free = FreeIntrinsics.of(problem, known=problem.exact)
         return camera_system(
             problem.tracks, problem.m, problem.unit, reconstruction.cameras, reconstruction.xyz,
-            consensus(problem, reconstruction), free=FreeIntrinsics.unless(problem.exact), groups=problem.camera_ids,
+            consensus(problem, reconstruction), free=free, groups=problem.camera_ids,
         )  # fmt: skip
 
     @cached_property
@@ -433,7 +434,7 @@ def fitting_radius(problem: Problem, reconstruction: Reconstruction) -> float:
 
 def _errors_in_front(r: Residuals) -> Array:
     """Errors in pixels, infinite behind a camera."""
-    return np.where((r.depth > 0.0) & np.isfinite(r.error), r.error, np.inf)
+    return np.where(r.in_front & np.isfinite(r.error), r.error, np.inf)
 
 
 def max_noise(size: float) -> float:

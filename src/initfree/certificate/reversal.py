@@ -48,9 +48,7 @@ def reversal_rise(problem: Problem, reconstruction: Reconstruction) -> float | N
 
 
 def _rise(problem: Problem, reconstruction: Reconstruction) -> float | None:
-    limits = AdjustConfig(
-        free=FreeIntrinsics.unless(problem.calibrated), scales=(INLIER_PIXELS,), max_iterations=_STEPS, tolerance=1e-6
-    )
+    limits = AdjustConfig(free=FreeIntrinsics.of(problem), scales=(INLIER_PIXELS,), max_iterations=_STEPS, tolerance=1e-6)
     start = reversed_depths(reconstruction)
     other, _ = adjust(problem, start, limits)
     if min(closeness(reconstruction.R, reconstruction.centres, other.R, other.centres, 20.0)) >= DIFFERENT_AUC20:

@@ -39,6 +39,29 @@ class Image:
     """(keypoints, 2) in pixels"""
 
 
+@dataclass(frozen=True)
+class FocalPrior:
+    """What an input says of a focal length that nobody calibrated.
+
+    Its tails are heavy, as those of the Cauchy distribution: one in three of what EXIF says of internet photographs is wrong
+    by half and more (crops, lenses that a table lacks), and then says nothing.
+    """
+
+    pixels: float
+    deviation: float
+    """of the logarithm, where the prior is right"""
+
+
+def heavy_tailed(deviation: Any, departure: Any) -> Any:
+    """Deviation of the normal distribution whose slope at `departure` is that of a Cauchy one: σ (1 + (x/2σ)²)^½."""
+    return deviation * np.sqrt(1.0 + (departure / (2.0 * deviation)) ** 2)
+
+
+CALIBRATED, EXIF, GUESS = 0.01, 0.1, 0.5
+"""deviations: of a calibration, of what a camera wrote into its file, and of a focal length that nobody knows (COLMAP's is
+1.2 times the image's longer side; phones have 0.7 to 1, telephoto lenses 3)"""
+
+
 @dataclass(frozen=True, eq=False)
 class Observations:
     """Everything that an input says about images."""
@@ -70,6 +93,8 @@ class Observations:
     """of arrays of cameras, by landmark id: its frame and its point, as the input calls them"""
     mounts: Mounts | None = None
     """by image id, where the input has a rig of two cameras or more: which images were taken together"""
+    focal_priors: dict[int, FocalPrior] | None = None
+    """by camera id, where the input says how far its focal lengths can be trusted; never rewritten, as `intrinsics`"""
 
     def __repr__(self) -> str:
         return f"Observations({self.source}: {len(self.images)} images, {len(self.image)} observations)"
@@ -87,6 +112,7 @@ def observe(
     colour: NDArray[np.uint8] | None = None,
     pairs: VerifiedPairs | None = None,
     mounts: Mounts | None = None,
+    focal_priors: dict[int, FocalPrior] | None = None,
 ) -> Observations:
     """What every reader ends with: observations (image, landmark_id, keypoint), one a row, checked and normalised.
 
@@ -117,6 +143,7 @@ def observe(
         source, tuple(images), cameras, intrinsics, image[kept], landmark_id[kept], keypoint[kept],
         normalised[kept], unit, repeated, len(normalised) - len(kept),
         None if colour is None else colour[first][kept], pairs, mounts=of_several(mounts or {}),
+        focal_priors=focal_priors if intrinsics == "refine" else None,
     )  # fmt: skip
 
 

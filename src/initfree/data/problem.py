@@ -11,7 +11,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 
 from initfree.data.from_arrays import flattened, observations_from_tracks
-from initfree.data.observations import Intrinsics, Observations
+from initfree.data.observations import FocalPrior, Intrinsics, Observations
 from initfree.data.tracks import Array, Index, Tracks
 from initfree.errors import InputError
 
@@ -98,6 +98,20 @@ class Problem:
     def names(self) -> tuple[str, ...]:
         """Image names of the solved cameras."""
         return tuple(self.observations.images[k].name for k in self.images)
+
+    @cached_property
+    def focal_range(self) -> tuple[Array, Array]:
+        """(cameras,) the shortest and the longest focal length that a camera can have, in normalised units: COLMAP's 0.1 and
+        10 times the image's longer side."""
+        cameras, unit = self.observations.cameras, self.observations.image_unit[self.images].mean(axis=1)
+        size = np.array([max(cameras[int(k)].width, cameras[int(k)].height) for k in self.camera_ids])
+        return 0.1 * size / unit, 10.0 * size / unit
+
+    @property
+    def focal_priors(self) -> tuple[FocalPrior, ...] | None:
+        """Of every solved camera; None where the input says nothing of how far its focal lengths can be trusted."""
+        priors = self.observations.focal_priors
+        return None if priors is None else tuple(priors[int(k)] for k in self.camera_ids)
 
     @classmethod
     def from_tracks(

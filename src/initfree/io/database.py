@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 
 from initfree.arrays.rigs import Mount
 from initfree.data.files import beginning
-from initfree.data.observations import Image, Intrinsics, Observations, observe
+from initfree.data.observations import CALIBRATED, EXIF, GUESS, FocalPrior, Image, Intrinsics, Observations, observe
 from initfree.data.pairs import VerifiedPairs
 from initfree.data.tracks import Array
 from initfree.errors import InputError, in_words
@@ -69,8 +69,8 @@ class Database:
 def read_observations(path: Path, intrinsics: Intrinsics | None = None, names: Iterable[str] | None = None) -> Observations:
     """Tracks of the verified matches; landmarks are numbered from 1.
 
-    Without `intrinsics` the database says it: known where every camera used has a focal length prior (`prior_focal_length`),
-    otherwise a guess to refine. `names` restricts to those images.
+    Without `intrinsics` they are known where every camera used was calibrated, otherwise refined, each focal length about
+    what the database says of it: see `_deviation`. `names` restricts to those images.
     """
     found = read_database(path, names)
     if not len(found.pairs.image):
@@ -82,13 +82,27 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None, names: I
     tracks = tracks_from_matches(
         [image.keypoints for image in found.images], found.pairs.image, found.pairs.ptr, found.pairs.keypoint
     )
+    priors = {k: FocalPrior(camera.mean_focal_length(), _deviation(camera)) for k, camera in found.cameras.items()}
     if intrinsics is None:
         used = {found.images[k].camera_id for k in np.unique(tracks.image)}
-        intrinsics = "known" if all(found.cameras[k].has_prior_focal_length for k in used) else "refine"
+        intrinsics = "known" if all(priors[k].deviation == CALIBRATED for k in used) else "refine"
     return observe(
         str(path), found.images, found.cameras, tracks.image, tracks.track + 1, tracks.keypoint,
-        intrinsics=intrinsics, pairs=found.pairs, mounts=found.mounts,
+        intrinsics=intrinsics, pairs=found.pairs, mounts=found.mounts, focal_priors=priors,
     )  # fmt: skip
+
+
+def _deviation(camera: pycolmap.Camera) -> float:
+    """How far off its focal length may be.
+
+    COLMAP sets `prior_focal_length` for what EXIF says as for a calibration. EXIF knows no distortion, no principal point
+    and one focal length only: a camera that has any of them was calibrated.
+    """
+    if not camera.has_prior_focal_length:
+        return GUESS
+    off = camera.principal_point_x != camera.width / 2.0 or camera.principal_point_y != camera.height / 2.0
+    distorted = any(camera.params[k] != 0.0 for k in camera.extra_params_idxs())
+    return CALIBRATED if off or distorted or camera.focal_length_x != camera.focal_length_y else EXIF
 
 
 def read_database(path: Path, names: Iterable[str] | None = None) -> Database:

@@ -208,7 +208,7 @@ def adjust_euclidean(state: State) -> State:
         if tell is not None:
             tell(index, step)
 
-    free = FreeIntrinsics.unless(problem.calibrated)
+    free = FreeIntrinsics.of(problem)
     limits = AdjustConfig(free=free, max_iterations=config.max_iterations, tolerance=config.adjust_tolerance)
     reconstruction, convergence = adjust(problem, state.reconstruction, limits, on_step=on_step)
     mean = float(np.mean(residuals(problem, reconstruction).error))

@@ -74,8 +74,10 @@ class EuclideanAdjustment(RobustStage):
             raise InputError(f"expected {tracks.observations} weights, none negative")
         groups = np.arange(tracks.cameras) if groups is None else groups
         state = _with_shared_intrinsics(state, groups, free)
-        self._parameters = Parameters(free, groups)
-        self._reference = self.state = state
+        self._parameters = Parameters(free.at(state.focal), groups)
+        self._free, self._reference, self.state = free, state, state
+        if free.focal_about is not None:
+            self._reference = replace(state, focal=free.focal_about)
         self._system = MetricSystem(tracks, free.slots)
         self._factorisation = factorisation(self._system.pairs, self._parameters.column, self._parameters.size)
         self._irls = self._weight
@@ -117,6 +119,8 @@ class EuclideanAdjustment(RobustStage):
             return None
         by_slot = p.unfold(step)
         moved = retracted(state, p.complete(by_slot))
+        if self._free.focal:
+            moved = replace(moved, focal=self._free.bounded(moved.focal))
         xyz, gain = self._system.back_substitute(by_slot, state.xyz)
         if self._image[2]:
             threads.run(kernels.stay_in_front, t.ptr, t.ptr, t.cam, self._weight, moved.R, moved.t, state.xyz, xyz)

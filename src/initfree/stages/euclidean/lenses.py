@@ -8,6 +8,7 @@ import numpy as np
 import pycolmap
 from numpy.typing import NDArray
 
+from initfree.data.observations import FocalPrior, heavy_tailed
 from initfree.data.tracks import Array, Index
 from initfree.errors import InputError
 
@@ -90,10 +91,13 @@ class Lenses:
             for k, g in zip(ids, self.lens[first], strict=True)
         }
 
-    def with_principal_points(self) -> "Lenses":
-        """The same with principal points that move."""
-        both = zip(self.cameras, self.moving, strict=True)
-        return replace(self, moving=tuple(tuple(sorted({*moves, *c.principal_point_idxs()})) for c, moves in both))
+    def with_principal_points(self, least_images: int = 1) -> "Lenses":
+        """The same with principal points that move, of lenses that have so many images."""
+        images = np.bincount(self.lens, minlength=len(self.cameras))
+        return replace(self, moving=tuple(
+            tuple(sorted({*moves, *c.principal_point_idxs()})) if n >= least_images else moves
+            for c, moves, n in zip(self.cameras, self.moving, images, strict=True)
+        ))  # fmt: skip
 
     @property
     def numbers(self) -> Index:
@@ -113,23 +117,33 @@ class Lenses:
             params = np.array(camera.params, dtype=np.float64)
             params[list(moving)] = values[start : start + len(moving)]
             start += len(moving)
+            lengths, size = camera.focal_length_idxs(), max(camera.width, camera.height)
+            params[lengths] = np.clip(params[lengths], 0.1 * size, 10.0 * size)
             cameras.append(with_parameters(camera, params))
         return replace(self, cameras=tuple(cameras))
 
-    def prior(self, deviations: Deviations, about: Array | None = None) -> "Prior":
-        """About the values that the lenses have, or others."""
-        sigma = []
-        for camera, moving in zip(self.cameras, self.moving, strict=True):
-            focal, middle = set(camera.focal_length_idxs()), set(camera.principal_point_idxs())
+    def prior(
+        self, deviations: Deviations, about: Array | None = None, focal: Sequence[FocalPrior] | None = None
+    ) -> "Prior":
+        """About the values that the lenses have, or others; focal lengths about what is known of them, by image."""
+        sigma: list[float] = []
+        about = (self.values if about is None else about).copy()
+        for lens, (camera, moving) in enumerate(zip(self.cameras, self.moving, strict=True)):
+            lengths, middle = set(camera.focal_length_idxs()), set(camera.principal_point_idxs())
+            known = None if focal is None else focal[int(np.flatnonzero(self.lens == lens)[0])]
             for k in moving:
-                if k in focal:
+                if k in lengths and known is not None:
+                    about[len(sigma)] = known.pixels
+                    off = np.log(camera.params[k] / known.pixels)
+                    sigma.append(float(heavy_tailed(known.deviation, off)) * known.pixels)
+                elif k in lengths:
                     sigma.append(deviations.focal * camera.params[k])
                 elif k in middle:
                     sigma.append(deviations.principal_point * max(camera.width, camera.height))
                 else:
                     name = camera.params_info.split(", ")[k]
                     sigma.append(deviations.tangential if name[0] in "ps" else deviations.distortion)
-        return Prior(self.values if about is None else about, np.array(sigma, dtype=np.float64), deviations.aspect)
+        return Prior(about, np.array(sigma, dtype=np.float64), deviations.aspect)
 
     def alike(self, deviations: Deviations) -> "Prior":
         """About the median of lenses of one model and image size, as far as three or more are alike at all.

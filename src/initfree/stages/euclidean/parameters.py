@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from initfree.data.observations import heavy_tailed
+from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array, Index
 from initfree.errors import InputError
@@ -36,15 +38,19 @@ class FreeIntrinsics:
     focal: bool = False
     radial: int = 0
     """number of radial coefficients that move: 0, 1 (k1) or 2 (k1, k2)"""
-    focal_sigma: float = 1.0
-    """prior of log f, about its value at the start"""
+    focal_sigma: float | Array = 1.0
+    """prior of log f, of all cameras or (cameras,)"""
+    focal_about: Array | None = None
+    """(cameras,) what it is about; None: its value at the start"""
+    focal_range: tuple[Array, Array] | None = None
+    """(cameras,) least and most"""
     radial_sigma: float = 0.5
     """prior of k1 and k2, about zero"""
 
     def __post_init__(self) -> None:
         if self.radial not in (0, 1, 2):
             raise InputError(f"the number of free radial coefficients is {self.radial}; expected 0, 1 or 2")
-        if not (self.focal_sigma > 0.0 and self.radial_sigma > 0.0):
+        if not (np.min(self.focal_sigma) > 0.0 and self.radial_sigma > 0.0):
             raise InputError(
                 f"the priors' deviations are {self.focal_sigma} (focal) and {self.radial_sigma} (radial); "
                 "expected positive numbers"
@@ -54,6 +60,29 @@ class FreeIntrinsics:
     def unless(cls, calibrated: bool) -> "FreeIntrinsics":
         """Focal length, k1 and k2 where they are unknown."""
         return cls() if calibrated else cls(focal=True, radial=2)
+
+    @classmethod
+    def of(cls, problem: Problem, *, known: bool | None = None) -> "FreeIntrinsics":
+        """The same of a problem, with its bounds and with what its input says of focal lengths; `known`: by default whether
+        the problem is calibrated."""
+        if problem.calibrated if known is None else known:
+            return cls()
+        free, priors = cls(focal=True, radial=2, focal_range=problem.focal_range), problem.focal_priors
+        if priors is None:
+            return free
+        unit = problem.observations.image_unit[problem.images].mean(axis=1)
+        about = np.array([prior.pixels for prior in priors]) / unit
+        return replace(free, focal_sigma=np.array([prior.deviation for prior in priors]), focal_about=about)
+
+    def at(self, focal: Array) -> "FreeIntrinsics":
+        """With priors that have the slope there which heavy tails have."""
+        if self.focal_about is None:
+            return self
+        return replace(self, focal_sigma=heavy_tailed(self.focal_sigma, np.log(focal / self.focal_about)))
+
+    def bounded(self, focal: Array) -> Array:
+        """Focal lengths as far as they can be ones."""
+        return focal if self.focal_range is None else np.clip(focal, *self.focal_range)
 
     @property
     def slots(self) -> tuple[int, ...]:
@@ -75,7 +104,7 @@ class Parameters:
         self.column = np.empty((cameras, len(self.slots)), dtype=np.int64)
         self.column[:, :6] = 6 * np.arange(cameras)[:, None] + np.arange(6)
         self.column[:, 6:] = 6 * cameras + intrinsics * group[:, None] + np.arange(intrinsics)
-        sigma = {_FOCAL: free.focal_sigma} | dict.fromkeys(_RADIAL, free.radial_sigma)
+        sigma: dict[int, float | Array] = {_FOCAL: free.focal_sigma, **dict.fromkeys(_RADIAL, free.radial_sigma)}
         self._intrinsic_slots = list(self.slots[6:])
         self.prior = np.zeros(self.size)
         """1/σ² of every number; zero for poses"""

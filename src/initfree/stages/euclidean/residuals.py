@@ -16,6 +16,9 @@ from initfree.stages.euclidean import kernels
 INLIER_PIXELS = 4.0
 """scale of the Cauchy loss at the end of every adjustment, and the error within which an observation is said to fit"""
 
+NEAREST = 1e-4
+"""of the median depth: what is nearer lies in a camera's centre"""
+
 
 @dataclass(frozen=True)
 class Residuals:
@@ -32,9 +35,15 @@ class Residuals:
         """Length of every residual."""
         return np.linalg.norm(self.vectors, axis=1)
 
+    @cached_property
+    def in_front(self) -> NDArray[np.bool_]:
+        """Observations in front of their camera, and not in its very centre: a landmark there fits any pixel, and its
+        derivatives are out of all proportion."""
+        return self.depth > NEAREST * float(np.median(np.abs(self.depth))) if len(self.depth) else self.depth > 0.0
+
     def within(self, pixels: float) -> NDArray[np.bool_]:
         """Observations in front of their camera with at most this error."""
-        return (self.error <= pixels) & (self.depth > 0.0)
+        return (self.error <= pixels) & self.in_front
 
 
 def residuals(problem: Problem, reconstruction: Reconstruction) -> Residuals:

@@ -58,7 +58,9 @@ def test_exif_holds_an_image_that_says_little_and_yields_to_those_that_say_much(
     first = whole.tracks.seen_by(0)
     keep = np.ones(whole.tracks.observations, dtype=bool)
     keep[first[7:]] = False
-    problem, left = restricted(whole, keep)
+    found = restricted(whole, keep)
+    assert found is not None
+    problem, left = found
     start = at_truth(whole, scene).subset(slice(None), left)
     start = replace(start, focal=np.full(10, FOCAL) / np.array(said))
     limits = AdjustConfig(free=FreeIntrinsics.of(problem), scales=(4.0,), near=True)

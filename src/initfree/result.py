@@ -142,7 +142,7 @@ class Result:
 
     @classmethod
     def labelled(cls, **parts: Any) -> "Result":
-        """A result whose reconstructions carry the problem's image names and landmark ids: the stages number them."""
+        """A result whose reconstructions have the problem's image names and landmark ids; the stages only number them."""
         names, ids = parts["problem"].names, parts["problem"].landmark_ids
         parts["reconstruction"] = replace(parts["reconstruction"], names=names, ids=ids)
         parts["intermediate"] = parts["intermediate"].labelled(names, ids)

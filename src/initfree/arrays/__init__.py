@@ -1,1 +1,1 @@
-"""For arrays of cameras: rigs, a report on each camera, cameras that are out of step."""
+"""Arrays of cameras: rigs, a report on each camera, offsets in time."""

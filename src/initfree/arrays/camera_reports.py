@@ -1,9 +1,9 @@
-"""How good is each camera: its error, its wrong detections, how certain its place is.
+"""Error, wrong detections and uncertainty of each camera.
 
-Judged is all that the input says of a camera, not only what it was solved with: with the final cameras, a landmark that the
-solve left out is triangulated robustly, and a detection that lies far from the landmark its other cameras agree on is wrong
-(a reflection, a swapped light, a camera out of step). A landmark of two detections that disagree tells of neither which is
-wrong, and counts for none.
+A report covers all detections of the input, also those that the solver rejected. Rejected landmarks are triangulated
+robustly from the final cameras. A detection far from the landmark on which its other cameras agree is wrong (a
+reflection, a swapped light, a camera out of step). Landmarks of two detections do not count: if these disagree, either
+may be wrong.
 """
 
 from dataclasses import dataclass, replace
@@ -19,10 +19,10 @@ from initfree.stages.euclidean.residuals import INLIER_PIXELS, residuals
 from initfree.stages.euclidean.triangulation import triangulate
 
 LEAST = 3
-"""detections of a landmark that can tell which of them is wrong"""
+"""detections of a landmark, so that the others decide which is wrong"""
 
 _LEAST_A_SIDE = 20
-"""detections before and after a move that can tell of it"""
+"""detections before and after a move that establish it"""
 _WRONG_SIDE, _RIGHT_SIDE = 0.8, 0.3
 """shares of wrong detections on the two sides of a move"""
 
@@ -57,7 +57,7 @@ class CameraReport:
 
 
 def camera_reports(problem: Problem, reconstruction: Reconstruction, uncertainty: Uncertainty) -> tuple[CameraReport, ...]:
-    """Of every solved camera, in the order of the input."""
+    """Reports of all solved cameras, in the order of the input."""
     judged, found = all_detections(problem, reconstruction)
     cam, cameras = judged.tracks.cam, judged.tracks.cameras
     r = residuals(judged, found)
@@ -81,10 +81,10 @@ def camera_reports(problem: Problem, reconstruction: Reconstruction, uncertainty
 
 
 def _moved(judged: Problem, camera: int, wrong: NDArray[np.bool_]) -> str | None:
-    """The frame at which a camera was touched: it parts the detections that fit from those that do not.
+    """The frame at which a camera moved: it separates the detections that fit from those that do not.
 
-    Of all moments that part the recording in two, the one for which "right on one side, wrong on the other" holds for most
-    detections; reflections are spread over the recording and are parted by none.
+    Of all frames, the one for which "right on one side, wrong on the other" holds for most detections. Reflections occur
+    throughout a recording, and no frame separates them.
     """
     moments = judged.observations.moments
     mine = np.flatnonzero(judged.tracks.cam == camera)
@@ -102,7 +102,7 @@ def _moved(judged: Problem, camera: int, wrong: NDArray[np.bool_]) -> str | None
 
 
 def all_detections(problem: Problem, reconstruction: Reconstruction) -> tuple[Problem, Reconstruction]:
-    """The problem with every detection of its cameras, and the reconstruction with a place for each landmark of theirs."""
+    """The problem with every detection of its cameras, and the reconstruction with all their landmarks."""
     o = problem.observations
     camera = np.full(len(o.images), -1)
     camera[problem.images] = np.arange(len(problem.images))

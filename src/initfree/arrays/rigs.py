@@ -1,7 +1,7 @@
-"""Rigs of cameras: what an input says of which images were taken together, and how the sensors stand to each other.
+"""Rigs of cameras: images taken together, and the poses of the sensors relative to each other.
 
-The solver places every image by itself. Where images come from a rig, sensor_from_rig is then an average over frames, and
-how far single frames are from it tells how well the rig holds; nothing of the rig was used to find the poses.
+The solver places every image by itself. The pose of a sensor in its rig is then an average over frames. Since the solver
+does not use the rig, the deviation of single frames from the average tests the poses.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,14 +13,14 @@ from scipy.spatial.transform import Rotation
 from initfree.data.tracks import Array, Index
 
 _ROUNDS = 30
-"""of the reweighting that finds a median of rotations or places"""
+"""of the reweighting for a median of rotations or positions"""
 _NEAR = 1e-9
-"""of the spread: nearer, a weight stays as it is"""
+"""share of the spread below which weights no longer grow"""
 
 
 @dataclass(frozen=True)
 class Mount:
-    """Where an image was taken from: a sensor of a rig, at one moment."""
+    """The sensor of a rig and the frame of an image."""
 
     rig: int
     frame: int
@@ -34,27 +34,27 @@ Mounts = Mapping[int, Mount]
 
 @dataclass(frozen=True)
 class Sensor:
-    """How a sensor stands in its rig: x_sensor = R x_rig + t, in the unit of the reconstruction."""
+    """Pose of a sensor in its rig: x_sensor = R x_rig + t, in the unit of the reconstruction."""
 
     R: Array
     t: Array
     frames: int
-    """that tell it"""
+    """that determine it"""
     degrees: float
-    """median over these, of how far a frame's own relative rotation is from it"""
+    """median angle between it and the relative rotation of a single frame"""
     distance: float
-    """the same of the place"""
+    """the same of the position"""
     worst_degrees: float
     worst_distance: float
 
 
 @dataclass(frozen=True)
 class Rig:
-    """A rig as its images say it is."""
+    """A rig as estimated from its images."""
 
     rig: int
     reference: int
-    """sensor that the rig's coordinates are those of"""
+    """sensor whose frame is that of the rig"""
     sensors: dict[int, Sensor]
     frames: dict[int, tuple[Array, Array]]
     """by frame id: R, t of x_rig = R X + t"""
@@ -63,7 +63,7 @@ class Rig:
 
 
 def check_mounts(mounts: Mounts) -> str | None:
-    """What cannot be: two images of one sensor at one moment."""
+    """Refuse two images of one sensor in one frame."""
     seen: dict[tuple[int, int], int] = {}
     for image, mount in sorted(mounts.items()):
         other = seen.setdefault((mount.frame, mount.sensor), image)
@@ -73,7 +73,7 @@ def check_mounts(mounts: Mounts) -> str | None:
 
 
 def of_several(mounts: Mounts) -> Mounts | None:
-    """As they are if a rig has two sensors or more; else None: a camera by itself is no rig."""
+    """The mounts if a rig has two sensors or more, else None: a single camera is no rig."""
     sensors: dict[int, set[int]] = {}
     for mount in mounts.values():
         sensors.setdefault(mount.rig, set()).add(mount.sensor)
@@ -81,7 +81,7 @@ def of_several(mounts: Mounts) -> Mounts | None:
 
 
 def estimate_rigs(images: Sequence[int], mounts: Mounts, R: Array, t: Array) -> tuple[Rig, ...]:
-    """Of every rig with images of two sensors or more: image number k has the id images[k] and the pose R[k], t[k]."""
+    """Estimate every rig with images of two or more sensors; image k has the id images[k] and the pose R[k], t[k]."""
     members: dict[int, dict[tuple[int, int], int]] = {}
     for k, image in enumerate(images):
         mount = mounts.get(int(image))
@@ -92,7 +92,7 @@ def estimate_rigs(images: Sequence[int], mounts: Mounts, R: Array, t: Array) -> 
 
 
 def _estimate(rig: int, at: dict[tuple[int, int], int], R: Array, t: Array) -> Rig:
-    """Sensors one after the other, each next to the one that it shares most frames with; then the frames."""
+    """Sensors in turn, each relative to the one that it shares most frames with; then the frames."""
     frames_of: dict[int, set[int]] = {}
     for frame, sensor in at:
         frames_of.setdefault(sensor, set()).add(frame)
@@ -125,7 +125,7 @@ def _next_to(first: Sensor, pairs: Index, R: Array, t: Array) -> Sensor:
     place = t[two] - np.einsum("nij,nj->ni", turn, t[one])
     R21, t21 = median_rotation(turn), median_place(place)
     degrees = np.degrees(Rotation.from_matrix(turn @ R21.T).magnitude())
-    # Centres of the second camera in the first: what moves is told where it is, not as it turns.
+    # Centres of the second camera in the first: a difference of rotations does not move them.
     centre = -np.einsum("nji,nj->ni", turn, place)
     distance = np.linalg.norm(centre + R21.T @ t21, axis=1)
     return Sensor(

@@ -1,14 +1,14 @@
-"""Cameras of an array that are out of step: by how many frames, told by the speed of what they see.
+"""Offsets in time between the cameras of an array, from the speed of a moving light.
 
-A camera that is s frames late shows in frame f where the light was at f + s. With the path X of the light from the other
-cameras alone and its velocity V, the residuals of the camera are
+A camera with the offset s shows in frame f where the light was at f + s. With the path X of the light from the other cameras
+alone and its velocity V, the residuals of the camera are
 
-    r = J_pose δ + A R V s,   A = dr/dx,
+    r = J_pose δ + A R V s,   A = dr/dx.
 
-and least squares (Cauchy at 4 px) over its pose and s tell s and its standard deviation: to hundredths of a frame where the
-light is fast, nothing where it rests. A camera that fits nothing, or was left out, is first resected for every quarter of
-a frame up to ten frames. Where intrinsics were refined with the camera in, they have taken in part of an offset below half a
-frame: it is told then, but too small.
+Least squares (Cauchy at 4 px) over its pose and s estimate s and its standard deviation: hundredths of a frame where the
+light is fast. A camera that fits nothing, or was rejected, is first resected for every quarter of a frame up to ten
+frames. Intrinsics that were refined with this camera can absorb part of an offset below half a frame, which is then too
+small.
 """
 
 from collections.abc import Sequence
@@ -27,24 +27,24 @@ from initfree.stages.euclidean.residuals import INLIER_PIXELS
 from initfree.stages.euclidean.triangulation import Status, triangulate
 
 FARTHEST = 10
-"""frames that a camera is tried to be late or early"""
+"""largest offset that is tried, in frames"""
 LEAST = 20
-"""detections of a moving light that can tell"""
+"""detections of a moving light for an estimate"""
 _DEVIATIONS = 5.0
-"""by which an offset must differ from zero to be told"""
+"""standard deviations by which an offset must differ from zero to be reported"""
 _LEAST_PIXELS = 0.3
-"""what an offset moves the detections by, in the median, to be worth telling"""
+"""median displacement of the detections below which an offset is not reported"""
 _SUSPECT = 0.3
 """share of wrong detections from which offsets are tried"""
 _TRIED = 0.25
-"""frames from one that is tried to the next"""
+"""step between tried offsets, in frames"""
 _NEAR_PIXELS = 12.0
-"""errors up to which a detection fits one that is tried: an eighth of a frame of a fast light"""
+"""error up to which a detection fits a tried offset: an eighth of a frame of a fast light"""
 _MORE = 1.5
-"""times as many detections that fit, by which an offset must be better than none"""
+"""factor by which more detections must fit with an offset than without"""
 _STEPS = 6
 _ROUNDS = 4
-"""cameras that may be out of step, and one"""
+"""one more than the cameras that may be out of step"""
 
 
 @dataclass(frozen=True)
@@ -66,23 +66,23 @@ class Offset:
         return f"shows in each frame what the others show {abs(self.frames):.2f} frames {when} (± {self.deviation:.2g})"
 
     @property
-    def told(self) -> bool:
-        """Whether it is more than nothing."""
+    def significant(self) -> bool:
+        """Whether it differs from zero significantly and visibly."""
         return abs(self.frames) > _DEVIATIONS * self.deviation and self.pixels > _LEAST_PIXELS
 
 
 @dataclass(frozen=True)
 class _Path:
-    """Points that move: position and velocity a frame of each landmark, and where it is frames later."""
+    """Moving points: position and velocity (per frame) of each landmark, and its landmark some frames later."""
 
     xyz: Array
     velocity: Array
-    """NaN where the frame before or after is missing"""
+    """NaN if the frame before or after is missing"""
     later: dict[int, Index]
     """by whole offset: the landmark of the same point so many frames later, or -1"""
 
     def moved(self, frames: float) -> tuple[Array, Array]:
-        """Position and velocity `frames` later, NaN where that is not known."""
+        """Position and velocity `frames` later; NaN if unknown."""
         whole = int(np.floor(frames))
         share = frames - whole
         x, v = self._at(whole)
@@ -98,7 +98,7 @@ class _Path:
 
 
 def later_landmarks(moments: dict[int, tuple[str, str]], ids: Index) -> dict[int, Index] | None:
-    """For every whole offset, the landmark that is the same point so many frames later; None where frames are no numbers."""
+    """For every whole offset, the landmark of the same point so many frames later; None if frames are not numbers."""
     try:
         frame = np.array([int(moments[int(k)][0]) for k in ids], dtype=np.int64)
     except ValueError:
@@ -115,7 +115,7 @@ def later_landmarks(moments: dict[int, tuple[str, str]], ids: Index) -> dict[int
 
 
 def offsets(problem: Problem, reconstruction: Reconstruction, reports: Sequence[CameraReport]) -> dict[str, Offset]:
-    """Of the cameras of an array for which something can be told, solved or left out, by name."""
+    """Offsets of the cameras of an array, solved or rejected, by name, where the data determine them."""
     if problem.observations.moments is None:
         return {}
     problem, reconstruction = all_detections(problem, reconstruction)
@@ -128,12 +128,12 @@ def offsets(problem: Problem, reconstruction: Reconstruction, reports: Sequence[
     t, trusted = problem.tracks, np.ones(problem.tracks.observations)
     for _ in range(_ROUNDS):
         found = _of_solved(problem, reconstruction, later, trusted, wrong)
-        told = [k for k, name in enumerate(problem.names) if name in found and found[name].told]
-        told = [k for k in told if trusted[t.seen_by(k)].any()]
-        if not told:
+        late = [k for k, name in enumerate(problem.names) if name in found and found[name].significant]
+        late = [k for k in late if trusted[t.seen_by(k)].any()]
+        if not late:
             break
-        # What one camera is late by the adjustment has spread over all: again without the worst.
-        trusted[t.seen_by(max(told, key=lambda k: found[problem.names[k]].pixels))] = 0.0
+        # The adjustment spreads the offset of one camera over all: estimate again without the worst.
+        trusted[t.seen_by(max(late, key=lambda k: found[problem.names[k]].pixels))] = 0.0
         limits = AdjustConfig(free=FreeIntrinsics.of(problem), scales=(INLIER_PIXELS,), tolerance=1e-6)
         reconstruction, _ = adjust(problem, reconstruction, limits, weight=trusted)
     left_out = [n for n in range(len(o.images)) if n not in set(problem.images.tolist())]
@@ -184,7 +184,7 @@ class _Camera:
     radial: Array
 
     def offset(self, path: _Path, pose: tuple[Array, Array] | None, *, suspect: bool) -> Offset | None:
-        """From the given pose, and where that is suspect from the pose of the best offset of those that are tried."""
+        """The offset from the given pose; if that pose is suspect, from the pose of the best tried offset."""
         whole = 0.0
         if suspect:
             every = np.arange(-FARTHEST, FARTHEST + _TRIED, _TRIED).tolist()
@@ -224,7 +224,8 @@ class _Camera:
         return matrix[:, :3], matrix[:, 3], int(pose["num_inliers"])
 
     def _fitted(self, X: Array, V: Array, R: Array, t: Array) -> tuple[float, float, float] | None:
-        """The offset on top of that of X, its standard deviation, and the median speed in the image, pixels a frame."""
+        """The offset in addition to that of X, its standard deviation, and the median speed in the image in pixels a
+        frame."""
         there = np.isfinite(X).all(axis=1) & np.isfinite(V).all(axis=1)
         if np.count_nonzero(there) < LEAST:
             return None

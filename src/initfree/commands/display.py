@@ -55,7 +55,7 @@ def print_result(console: Console, result: Result, seconds: float, *, verbose: b
     )
     print_cameras(console, result.cameras)
     for name, offset in result.synchronisation().items():
-        if offset.told:
+        if offset.significant:
             console.print(f"note: {name} is out of step: it {offset}", soft_wrap=True)
     for note in result.notes:
         console.print(f"note: {note}", soft_wrap=True)

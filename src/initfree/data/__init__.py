@@ -1,1 +1,1 @@
-"""What is given and what comes out: observations, the problem that they pose, the reconstruction."""
+"""Input and output of the solver: observations, the problem, the reconstruction."""

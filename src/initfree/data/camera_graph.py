@@ -1,4 +1,4 @@
-"""The graph of cameras that share landmarks: its smoothest vectors, and who is next to whom. Sparse where it is large."""
+"""The covisibility graph: smoothest eigenvectors and neighbours of its cameras, with sparse matrices."""
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, diags_array
@@ -13,7 +13,7 @@ _SHIFT = 1e-3
 
 
 def without_diagonal(shared: csr_array) -> csr_array:
-    """What cameras share with others."""
+    """The graph without the cameras' own counts."""
     graph = csr_array(shared, dtype=np.float64, copy=True)
     graph.setdiag(0.0)
     graph.eliminate_zeros()
@@ -27,7 +27,7 @@ def smoothest(graph: csr_array, count: int) -> Array:
     """
     n = graph.indptr.size - 1
     degree = np.asarray(graph.sum(axis=1)).reshape(-1)
-    # A camera that shares nothing is a part of its own, like any other part: its number of the spectrum is 0.
+    # A camera that shares nothing is a component of its own, with the eigenvalue 0.
     own, root = (degree > 0.0).astype(np.float64), np.where(degree > 0.0, degree, 1.0) ** 0.5
     count = min(count, n - 1)
     if n <= _DENSE:
@@ -45,7 +45,7 @@ def smoothest(graph: csr_array, count: int) -> Array:
 def neighbours(shared: csr_array, count: int) -> Index:
     """(cameras, count): the other cameras that share most with each, most first, of equal ones the first.
 
-    Where fewer share anything, the first of the others follow.
+    If fewer cameras share landmarks with it, the first of the others fill the row.
     """
     graph = without_diagonal(shared)
     n = graph.indptr.size - 1
@@ -64,10 +64,10 @@ def neighbours(shared: csr_array, count: int) -> Index:
 
 
 def seriated(shared: csr_array) -> Index:
-    """Cameras in an order that puts those next to each other that share most, so that their matrix shows its bands.
+    """Order the cameras so that those that share most are close to each other, and their matrix is banded.
 
-    Tried are the order given, that of the Fiedler vector (strips) and that of the angle of two smoothest vectors (rings):
-    that with the least sum of what pairs share times their distance, both ways around, wins.
+    Candidates are the given order, that of the Fiedler vector (strips) and that of the angle in the plane of the two
+    smoothest vectors (rings). The best has the least sum, over all pairs, of shared landmarks times the cyclic distance.
     """
     graph = without_diagonal(shared)
     n = graph.indptr.size - 1

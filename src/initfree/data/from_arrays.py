@@ -66,7 +66,7 @@ def observations_from_tracks(
 
 
 def flattened(xy: Any, visible: Any = None) -> tuple[Index, Index, Array]:
-    """image, landmark and xy of a tracker's array (frames, points, 2); NaN, or False in `visible`, is not seen."""
+    """image, landmark and xy of a tracker's array (frames, points, 2), without points that are NaN or not `visible`."""
     xy = _real("the array", xy)
     if xy.ndim != 3 or xy.shape[2] != 2:
         raise InputError(f"{_SOURCE}: the array has shape {xy.shape}; expected (frames, points, 2)")
@@ -108,7 +108,7 @@ def _check_kind(cameras: Any) -> None:
 
 
 def _matrices(cameras: Any) -> Array | None:
-    """K matrices, (3, 3) or (images, 3, 3); None where cameras are something else, or no two of one kind."""
+    """K matrices, (3, 3) or (images, 3, 3); None if `cameras` is of another kind, or mixed."""
     try:
         found = np.asarray(cameras, dtype=np.float64)
     except (TypeError, ValueError):
@@ -117,7 +117,7 @@ def _matrices(cameras: Any) -> Array | None:
 
 
 def _sizes(sizes: Any, count: int, xy: Array) -> Index:
-    """(images, 2) width and height; where they are not given, what all observations span."""
+    """(images, 2) width and height; by default the range of all observations."""
     if sizes is not None:
         given = np.asarray(sizes)
         if given.shape not in ((2,), (count, 2)) or not np.issubdtype(given.dtype, np.number):

@@ -1,4 +1,4 @@
-"""What an input says about its images, and nothing else: the solver's only source. Poses and points are not here."""
+"""The observations of an input: the only source of the solver. Poses and points are not stored."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from initfree.data.tracks import Array, Index, rows_of_each
 from initfree.errors import InputError
 
 Intrinsics = Literal["known", "refine", "unknown"]
-"""known: used as they are; refine: used, and adjusted at the end; unknown: not looked at, focal lengths and distortion are
-found"""
+"""known: used unchanged; refine: used, and adjusted at the end; unknown: ignored, focal lengths and distortion are
+estimated"""
 
 _FARTHEST = 1e6
 """calibrated units: beyond, a coordinate is no observation but a broken number"""
@@ -64,14 +64,14 @@ CALIBRATED, EXIF, GUESS = 0.01, 0.1, 0.5
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """Everything that an input says about images."""
+    """All observations of an input, its cameras, and what else it states about its images."""
 
     source: str
     images: tuple[Image, ...]
     cameras: dict[int, Any]
-    """pycolmap.Camera by camera id: what the given intrinsics are, and what the written model has"""
+    """pycolmap.Camera by camera id: the given intrinsics, and the camera models of the output"""
     intrinsics: Intrinsics
-    """what the input says of them; never rewritten, whatever a solve finds"""
+    """the input's statement; a solve never changes it"""
     image: Index
     """(observations,) index into `images`"""
     landmark_id: Index
@@ -82,7 +82,7 @@ class Observations:
     image_unit: Array
     """(images, 2) pixels per normalised unit, in x and y"""
     repeated: int = 0
-    """observations left out because their image sees the landmark already"""
+    """observations left out because their image has an earlier one of the same landmark"""
     undistortable: int = 0
     """observations left out because the camera model maps no ray to them"""
     colour: NDArray[np.uint8] | None = None
@@ -92,9 +92,9 @@ class Observations:
     moments: dict[int, tuple[str, str]] | None = None
     """of arrays of cameras, by landmark id: its frame and its point, as the input calls them"""
     mounts: Mounts | None = None
-    """by image id, where the input has a rig of two cameras or more: which images were taken together"""
+    """by image id, if the input has a rig of two cameras or more: sensor and frame of the image"""
     focal_priors: dict[int, FocalPrior] | None = None
-    """by camera id, where the input says how far its focal lengths can be trusted; never rewritten, as `intrinsics`"""
+    """by camera id, if the input says how reliable its focal lengths are; never changed, as `intrinsics`"""
 
     def __repr__(self) -> str:
         return f"Observations({self.source}: {len(self.images)} images, {len(self.image)} observations)"
@@ -114,10 +114,10 @@ def observe(
     mounts: Mounts | None = None,
     focal_priors: dict[int, FocalPrior] | None = None,
 ) -> Observations:
-    """What every reader ends with: observations (image, landmark_id, keypoint), one a row, checked and normalised.
+    """Check and normalise observations (image, landmark_id, keypoint), one a row; every reader ends here.
 
-    Calibrated rays, or with unknown intrinsics scaled pixels. A second observation of a landmark in an image, and one that
-    the camera model maps no ray to, are left out and counted.
+    Normalised coordinates are calibrated rays, or scaled pixels if the intrinsics are unknown. Second observations of a
+    landmark in an image, and those without a ray under the camera model, are left out and counted.
     """
     if intrinsics not in get_args(Intrinsics):
         raise InputError(f"intrinsics is {intrinsics!r}; expected one of {', '.join(get_args(Intrinsics))}")
@@ -150,7 +150,7 @@ def observe(
 def calibrated_keypoints(
     images: Sequence[Image], cameras: dict[int, Any], image_of: Index, keypoint_of: Index
 ) -> tuple[Array, Array]:
-    """Calibrated rays: distortion and intrinsics undone by pycolmap, whatever the camera model; pixels per unit."""
+    """Calibrated rays (pycolmap inverts intrinsics and distortion of any camera model), and pixels per unit."""
     normalised = np.empty((len(image_of), 2))
     unit = np.empty((len(images), 2))
     for k, here in enumerate(rows_of_each(image_of, len(images))):
@@ -164,7 +164,7 @@ def calibrated_keypoints(
 def scaled_keypoints(
     images: Sequence[Image], cameras: dict[int, Any], image_of: Index, keypoint_of: Index
 ) -> tuple[Array, Array]:
-    """Pixels from the image's middle, scaled by the largest of all: intrinsics unknown, distortion ignored."""
+    """Pixels relative to the image's centre, divided by half the largest side: intrinsics unknown, distortion ignored."""
     centred = np.empty((len(image_of), 2))
     for k, here in enumerate(rows_of_each(image_of, len(images))):
         camera = cameras[images[k].camera_id]

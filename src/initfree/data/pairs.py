@@ -1,4 +1,4 @@
-"""Image pairs that an input has verified already: the matches that agreed, and what their geometry was found to be."""
+"""Image pairs that an input has verified: inlier matches and two-view geometries."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from initfree.data.tracks import Array, Index
 
 @dataclass(frozen=True)
 class VerifiedPairs:
-    """Matches of image pairs (i, j) that agreed with one two-view geometry, and that geometry where the input has it."""
+    """Inlier matches of image pairs (i, j), and their two-view geometries if the input has them."""
 
     image: Index
     """(pairs, 2) indices into the input's images"""
@@ -16,8 +16,8 @@ class VerifiedPairs:
     keypoint: Index
     """(matches, 2) keypoints in i and in j"""
     R: Array
-    """(pairs, 3, 3) R_j R_i'; not a number where the input has no relative pose"""
+    """(pairs, 3, 3) R_j R_i'; NaN if the input has no relative pose"""
     t: Array
-    """(pairs, 3) of unit length, x_j = R x_i + t; not a number where the input has none"""
+    """(pairs, 3) of unit length, x_j = R x_i + t; NaN if the input has no relative pose"""
     F: Array
-    """(pairs, 3, 3) x_j' F x_i = 0 for pixels; not a number where there is none, or a homography explains the matches"""
+    """(pairs, 3, 3) x_j' F x_i = 0 for pixels; NaN if there is none, or if a homography explains the matches"""

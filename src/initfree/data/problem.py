@@ -20,11 +20,11 @@ MIN_CAMERA_OBSERVATIONS = 6
 
 
 Calibration = Literal["given", "found", "free"]
-"""what a problem's focal lengths and distortion are: given: those of the input, taken as exact; found: estimated from these
-observations, and as uncertain as the cameras; free: part of what a solve moves"""
+"""focal lengths and distortion of a problem. given: the input's, taken as exact; found: estimated from these
+observations, and as uncertain as the cameras; free: unknowns of the solve"""
 
 _MANY_PAIRS = 4000
-"""of cameras that share landmarks, each twice: the numbers of fewer stay in a core's cache whatever the order"""
+"""pairs of cameras that share landmarks, each counted twice; fewer pairs stay in a core's cache in any order"""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Problem:
 
     @property
     def calibrated(self) -> bool:
-        """Whether a solve takes the intrinsics as they are: `m` are then calibrated rays."""
+        """Whether the solve keeps the intrinsics fixed; `m` are then calibrated rays."""
         return self.intrinsics != "free"
 
     @property
@@ -91,7 +91,7 @@ class Problem:
 
     @cached_property
     def camera_ids(self) -> Index:
-        """Which of the input's cameras took each solved image: those of one camera share their intrinsics."""
+        """The input's camera of each solved image; images of one camera share their intrinsics."""
         return np.array([self.observations.images[k].camera_id for k in self.images])
 
     @cached_property
@@ -126,12 +126,19 @@ class Problem:
         intrinsics: Intrinsics | None = None,
         min_obs: int = 3,
     ) -> "Problem":
-        """From arrays: observation n is of landmark `landmark[n]` in image `image[n]` at `xy[n]` pixels.
+        """Make a problem from arrays of observations.
 
-        `cameras`: a K matrix (3x3) or a pycolmap.Camera for all images, or a list of one each; None: unknown. With K the
-        identity, or any focal length below 10, `xy` are rays, and errors in pixels those of a focal length of 1000. `names`
-        of the images; `sizes` (width, height) for all images or one each, by default what the observations span.
-        `intrinsics` "refine" adjusts given cameras at the end; by default they are "known".
+        Args:
+            image: Image of each observation, numbered from 0, (observations,).
+            landmark: Landmark of each observation, any whole numbers, (observations,).
+            xy: Position in pixels, (observations, 2).
+            cameras: A K matrix (3x3) or a pycolmap.Camera, one for all images or a list of one for each; None if unknown. If
+                K is the identity, or any focal length is below 10, `xy` are rays, and errors are reported in pixels of a
+                camera with a focal length of 1000.
+            names: Names of the images.
+            sizes: Width and height of all images, or of each; by default the range of the observations.
+            intrinsics: "known" (the default with `cameras`), "refine" or "unknown".
+            min_obs: Fewest observations of a landmark.
         """
         found = observations_from_tracks(
             image, landmark, xy, cameras=cameras, names=names, sizes=sizes, intrinsics=intrinsics
@@ -140,9 +147,12 @@ class Problem:
 
     @classmethod
     def from_tracker(cls, xy: Any, visible: Any = None, **options: Any) -> "Problem":
-        """From a tracker's array (frames, points, 2), with (frames, points) visibility; NaN is not seen either.
+        """Make a problem from the array of a point tracker.
 
-        Options as for `from_tracks`.
+        Args:
+            xy: Positions in pixels, (frames, points, 2); NaN where a point is not visible.
+            visible: Visibility, (frames, points).
+            options: As for `from_tracks`.
         """
         return cls.from_tracks(*flattened(xy, visible), **options)
 
@@ -152,10 +162,10 @@ class Problem:
 
 
 def build_problem(observations: Observations, min_obs: int = 3, among: NDArray[np.bool_] | None = None) -> Problem:
-    """Filter, keep the largest connected component, sort.
+    """Filter the observations, keep the largest connected component, and sort.
 
-    Landmarks with fewer than `min_obs` observations and cameras with fewer than six go, in turn, until none is left to go.
-    `among` (images,) restricts to some of the images.
+    Removes landmarks with fewer than `min_obs` observations and cameras with fewer than six, until none is left to remove.
+    `among` (images,) selects some of the images.
     """
     if min_obs < 2:
         raise InputError(f"min_obs is {min_obs}; expected at least 2, because one observation fixes no landmark")
@@ -215,10 +225,10 @@ def build_problem(observations: Observations, min_obs: int = 3, among: NDArray[n
 
 
 def neighbours_together(cam: Index, ids: Index, point: Index) -> tuple[Index, Index]:
-    """Landmarks in an order that keeps those together that the same cameras see, where the cameras are many.
+    """Order the landmarks so that those of the same cameras are close to each other, if there are many cameras.
 
-    By the first and the last of their cameras, cameras in an order that keeps neighbours near (Cuthill and McKee 1969).
-    Kernels then find the numbers of cameras that they have just used.
+    The keys are the first and last camera of a landmark, with the cameras in the order of Cuthill and McKee (1969). Kernels
+    then find the cameras of a landmark in the cache.
     """
     cameras = int(cam.max(initial=0)) + 1
     seen = csr_array((np.ones(len(cam), dtype=np.int64), (point, cam)), shape=(len(ids), cameras))
@@ -247,7 +257,7 @@ def _filter(image: Index, landmark: Index, keep: NDArray[np.bool_], min_obs: int
 
 
 def _largest_component(image: Index, landmark: Index, keep: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], int]:
-    """Observations of the component with most images, of equals with most observations; and how many there are."""
+    """Observations of the component with most images (then most observations), and the number of components."""
     i, j = image[keep], landmark[keep]
     n = int(image.max()) + 1
     graph = coo_array((np.ones(len(i)), (i, n + j)), shape=(n + int(landmark.max()) + 1,) * 2)
@@ -268,9 +278,9 @@ def of_other_images(problem: Problem, taken: Iterable[str]) -> Problem | None:
 
 
 def restricted(problem: Problem, keep: NDArray[np.bool_], least: int = 3) -> tuple[Problem, Index] | None:
-    """The problem with the observations `keep` alone, and which landmarks are left; the cameras are all the same.
+    """The problem of the observations `keep` with all its cameras, and the indices of the remaining landmarks.
 
-    Landmarks need `least` observations. None where a camera would have fewer than six, or the graph fall apart.
+    Landmarks need `least` observations. None if a camera would have fewer than six, or the graph would be disconnected.
     """
     t = problem.tracks
     seen = np.bincount(t.landmark[keep], minlength=t.landmarks)
@@ -285,16 +295,18 @@ def restricted(problem: Problem, keep: NDArray[np.bool_], least: int = 3) -> tup
 
 
 def without_cameras(problem: Problem, cameras: Index) -> tuple[Problem, Index, Index] | None:
-    """The problem without some cameras, with the cameras and the landmarks that are left; None if fewer than three are.
+    """The problem without some cameras, and the indices of the remaining cameras and landmarks; None if fewer than three
+    remain.
 
-    What hung on them goes too: landmarks with fewer than three observations, cameras with fewer than six, smaller parts.
+    Also removes landmarks that then have fewer than three observations, cameras with fewer than six, and smaller components.
     """
     return connected_part(problem, ~np.isin(problem.tracks.cam, cameras))
 
 
 def connected_part(problem: Problem, keep: NDArray[np.bool_]) -> tuple[Problem, Index, Index] | None:
-    """The largest connected problem of the observations `keep`, with its cameras and landmarks; None if fewer than three
-    cameras are left, with six observations each, of landmarks with three."""
+    """The largest connected problem of the observations `keep`, and the indices of its cameras and landmarks.
+
+    None if fewer than three cameras remain, with six observations each, of landmarks with three."""
     t = problem.tracks
     keep = _filter(t.cam, t.landmark, keep, 3)
     if keep.any():
@@ -304,7 +316,7 @@ def connected_part(problem: Problem, keep: NDArray[np.bool_]) -> tuple[Problem, 
 
 
 def _part(problem: Problem, kept: Index) -> tuple[Problem, Index, Index]:
-    """The problem of the observations `kept` alone, with the cameras and the landmarks that are left."""
+    """The problem of the observations `kept`, and the indices of its cameras and landmarks."""
     t = problem.tracks
     stay, cam = np.unique(t.cam[kept], return_inverse=True)
     left, landmark = np.unique(t.landmark[kept], return_inverse=True)

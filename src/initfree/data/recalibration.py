@@ -1,4 +1,4 @@
-"""The same observations seen through other cameras: rays again, by pycolmap, whatever the camera model."""
+"""The same observations with other intrinsics: pycolmap computes new rays, for any camera model."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,7 +11,7 @@ from initfree.data.problem import Problem, restricted
 from initfree.data.tracks import Array, Index
 
 _FARTHEST = 1e3
-"""calibrated units: a ray that lies flatter in the image plane than a thousandth is none"""
+"""calibrated units: rays closer to the image plane than a thousandth are invalid"""
 
 
 def keypoints_of(problem: Problem) -> Array:
@@ -27,15 +27,16 @@ def _pixels(problem: Problem, image: Index, keypoint: Index) -> Array:
 
 
 def rays_of(pixels: Array, image: Index, observations: Observations) -> Array:
-    """Calibrated coordinates (n, 2) of pixels in the input's images; NaN where there is no ray."""
+    """Calibrated coordinates (n, 2) of pixels in the input's images; NaN for pixels without a ray."""
     id_of = np.array([one.camera_id for one in observations.images])
     return _rays(pixels, id_of[image], observations.cameras)
 
 
 def found_camera(problem: Problem, focal: Array, radial: Array, camera_id: int) -> pycolmap.Camera:
-    """COLMAP's RADIAL with the focal length and distortion found, the median over its images; principal point in the middle.
+    """A RADIAL camera with the estimated focal length and distortion (medians over its images) and a central principal
+    point.
 
-    Where intrinsics were given, and are to be refined: the given camera with the focal length found.
+    If intrinsics were given, to be refined: the given camera with the estimated focal length.
 
     `focal` (cameras,) and `radial` (cameras, 2) are those of a reconstruction in normalised units.
     """
@@ -58,10 +59,10 @@ def found_camera(problem: Problem, focal: Array, radial: Array, camera_id: int) 
 def with_cameras(
     problem: Problem, cameras: Mapping[int, pycolmap.Camera], camera_ids: Index | None = None
 ) -> tuple[Problem, Index] | None:
-    """The problem with `cameras` (by id), found from its images, in place of those it has, and which landmarks are left.
+    """The problem with the estimated `cameras` (by id) instead of its own, and the indices of the remaining landmarks.
 
-    `camera_ids` (solved cameras,) gives their images other cameras than the input does. Observations that a camera maps no
-    ray to are left out; None where that leaves too few of an image, or takes the images apart.
+    `camera_ids` (solved cameras,) assigns other cameras to the images. Observations without a ray are left out. None if too
+    few of an image remain, or if the images are then disconnected.
     """
     o = problem.observations
     images = list(o.images)
@@ -90,7 +91,7 @@ def with_cameras(
 
 
 def _rays(pixels: Array, camera_id: Index, cameras: Mapping[int, pycolmap.Camera]) -> Array:
-    """Calibrated coordinates (n, 2); NaN where there is no ray."""
+    """Calibrated coordinates (n, 2); NaN for pixels without a ray."""
     result = np.full((len(pixels), 2), np.nan)
     for k in np.unique(camera_id):
         here = camera_id == k

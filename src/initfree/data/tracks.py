@@ -17,8 +17,8 @@ Number = TypeVar("Number", np.float64, np.int64)
 
 @dataclass(frozen=True, eq=False)
 class Tracks:
-    """Which camera sees which landmark. Observations are sorted by landmark, then by camera. Compared by identity, so that
-    what follows from them can be kept beside them."""
+    """Camera and landmark of every observation, sorted by landmark, then by camera. Compared by identity, so that derived
+    values can be cached."""
 
     cam: Index
     """Camera of each observation, (observations,)"""
@@ -54,18 +54,18 @@ class Tracks:
         return self.by_camera[self.camera_ptr[camera] : self.camera_ptr[camera + 1]]
 
     def matches(self, k: int, l: int) -> Index:
-        """The observations in camera k and in camera l of each landmark that both see, (matches, 2)."""
+        """Observations in camera k and in camera l of their common landmarks, (matches, 2)."""
         in_k, in_l = self.seen_by(k), self.seen_by(l)
         _, a, b = np.intersect1d(self.landmark[in_k], self.landmark[in_l], return_indices=True, assume_unique=True)
         return np.stack([in_k[a], in_l[b]], axis=1)
 
     @cached_property
     def covisible(self) -> "csr_array":
-        """C[k, l]: landmarks that cameras k and l share, where they do; the diagonal counts a camera's observations."""
+        """C[k, l], sparse: number of landmarks that cameras k and l share; the diagonal counts a camera's observations."""
         return self.sharing(np.ones(self.observations, dtype=np.int64))
 
     def sharing(self, weight: NDArray[Number]) -> "csr_array":
-        """The same, each landmark with the product of its two observations' weights."""
+        """The same, with each landmark weighted by the product of its two observations' weights."""
         from scipy.sparse import csr_array
 
         seen = csr_array((weight, self.cam, self.ptr), shape=(self.landmarks, self.cameras))
@@ -73,7 +73,7 @@ class Tracks:
 
     @cached_property
     def covisibility(self) -> NDArray[np.int64]:
-        """`covisible` with its zeros: cameras x cameras numbers."""
+        """`covisible` as a dense matrix."""
         return self.covisible.toarray()
 
     def __repr__(self) -> str:
@@ -81,13 +81,13 @@ class Tracks:
 
 
 def evenly(rows: Index, most: int) -> Index:
-    """At most so many of the rows, evenly chosen."""
+    """At most so many of the rows, evenly spaced."""
     if len(rows) <= most:
         return rows
     return rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
 
 
 def rows_of_each(number: Index, count: int) -> list[Index]:
-    """The rows that have each number below `count`, ascending: one sort, however many there are."""
+    """For each number below `count`, the ascending rows that have it; one sort serves all."""
     order = np.argsort(number, kind="stable")
     return np.split(order, np.searchsorted(number[order], np.arange(1, count))) if count else []

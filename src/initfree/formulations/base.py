@@ -1,4 +1,4 @@
-"""What a formulation is, and the register that finds it by name.
+"""The protocol of a formulation, and the registry of formulations by name.
 
 A formulation turns observations into one quadratic in y = P X each; the engine does the rest. To add one, write a file
 beside this one (or anywhere, imported before use) with a class that has the members of `Formulation`, most easily by
@@ -18,7 +18,7 @@ from initfree.engine.quadratic import Quadratic, squares
 from initfree.errors import InputError
 
 _AT_ONCE = 4096
-"""observations whose rows stay in a core's cache: those of millions would be gigabytes"""
+"""observations a batch, whose rows stay in a core's cache; those of millions would need gigabytes"""
 
 
 class Formulation(Protocol):
@@ -27,7 +27,7 @@ class Formulation(Protocol):
     relinearises: bool
     """whether the quadratic depends on y, so that it is rebuilt after every accepted step"""
     radial: bool
-    """whether the third row of the cameras is left open and must be recovered afterwards"""
+    """whether the third row of the cameras is undetermined and must be recovered afterwards"""
     uses_rotations: bool
     """whether relative rotations between cameras enter"""
     pair_matrices: bool
@@ -56,7 +56,7 @@ class LinearFormulation:
         self.alpha = alpha
 
     def rows(self, m: Array) -> Array:
-        """A, (n, rows, 3), with sqrt(1 - α) and sqrt(α) inside; of some observations at a time, each by itself."""
+        """A, (n, rows, 3), including sqrt(1 - α) and sqrt(α), for a batch of independent observations."""
         raise NotImplementedError(f"{type(self).__name__} must give its rows")
 
     def quadratic(self, m: Array, y: Array) -> Quadratic:
@@ -71,7 +71,7 @@ class LinearFormulation:
 
 
 def homogeneous(m: Array) -> Array:
-    """(m, 1): where y belongs, up to scale."""
+    """(m, 1): the target of y, up to scale."""
     return np.column_stack([m, np.ones(len(m))])
 
 
@@ -100,11 +100,11 @@ F = TypeVar("F", bound=type)
 
 
 def register(name: str) -> Callable[[F], F]:
-    """Make a formulation known under `name`, in Python, in flags and in run.json."""
+    """Register a formulation under `name` for Python, flags and run.json."""
 
     def decorate(formulation: F) -> F:
         known = _REGISTER.get(name)
-        # The same class again is a module that was reloaded; another one is a clash of names.
+        # The same class again comes from a reloaded module; another one is a clash of names.
         if known is not None and known.__qualname__ != formulation.__qualname__:
             raise ValueError(f"formulation {name!r} is registered already, by {known.__qualname__}")
         _REGISTER[name] = formulation
@@ -122,13 +122,13 @@ def _load_own() -> None:
 
 @cache
 def _load_installed() -> None:
-    """Once a process: entry points are searched in all installed packages, 8 ms where there are a hundred."""
+    """Load the entry points of all installed packages, once a process (8 ms for a hundred packages)."""
     for entry in metadata.entry_points(group="initfree.formulations"):
         entry.load()
 
 
 def known(name: str) -> bool:
-    """Whether there is a formulation of this name; installed packages are searched only for one that is not registered."""
+    """Whether a formulation of this name exists; installed packages are searched only for unregistered names."""
     _load_own()
     return name in list(_REGISTER) or name in names()
 

@@ -11,7 +11,7 @@ class _ExponentialError:
     """(weight of a linear error) |B (y - (m,1))|² + (weight of the exponential) exp(-d), d = (m'x + z)/sqrt(|m|² + 1).
 
     Around d̄ the exponential is  1/2 exp(-d̄) [(d - d̄ - 1)² + 1]  (the printed r_exp), a Taylor expansion of order two.
-    For d < 0, behind the camera, the expansion at zero takes the exponential's place: its curvature would overflow.
+    For d < 0, behind the camera, the expansion at zero replaces the exponential, whose curvature would overflow.
     """
 
     relinearises = True
@@ -61,7 +61,7 @@ class _ExponentialError:
 
 @register("expose")
 class ExponentialObjectSpaceError(_ExponentialError):
-    """(1-α) |x - z m|² + α exp(-d): the original method, which keeps the object-space error."""
+    """(1-α) |x - z m|² + α exp(-d): the original method, with the object-space error."""
 
     def _linear(self, m: Array) -> tuple[float, Array]:
         return 1.0 - self.alpha, ose_rows(m)
@@ -72,7 +72,7 @@ class ExponentialObjectSpaceError(_ExponentialError):
 
 @register("expose-printed")
 class PrintedExponentialError(_ExponentialError):
-    """(1-α) exp(-d) + α |x - m|²: as the paper's appendix prints it, which leaves no object-space error at all."""
+    """(1-α) exp(-d) + α |x - m|²: as the paper's appendix prints it, without the object-space error."""
 
     def _linear(self, m: Array) -> tuple[float, Array]:
         return self.alpha, affine_rows(m)

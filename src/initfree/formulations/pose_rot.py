@@ -19,7 +19,7 @@ class PoseWithRotations(PseudoObjectSpaceError):
 
 @dataclass(frozen=True)
 class RelativeRotations:
-    """R_kl with R_k = R_kl R_l for camera pairs (k, l), k > l, and how much each is believed."""
+    """R_kl with R_k = R_kl R_l for camera pairs (k, l), k > l, and their weights."""
 
     pairs: Index
     """(pairs, 2)"""
@@ -28,15 +28,14 @@ class RelativeRotations:
     weight: Array
     """(pairs,) number of observations that support the rotation"""
     matrix: Array | None = None
-    """(pairs, 3, 3) W_kl, where it is more than that number times the identity"""
+    """(pairs, 3, 3) W_kl, unless it is the weight times the identity"""
 
 
 class RotationTerm:
     """β/2 sum_kl |sqrt(W_kl) (R_k R_l' - R_kl)|²_F: a cost on pairs of cameras (`reduced_system.CameraTerm`).
 
-    W_kl is the matrix of the pair, or counts shared landmarks: a relative rotation that is wrong by a small angle θ moves
-    each of them by about θ in calibrated coordinates, so β = 1 weighs the rotations like the observations that they come
-    from.
+    W_kl is the matrix of the pair, or the number of shared landmarks: an error θ of a relative rotation moves each of
+    them by about θ in calibrated coordinates, so β = 1 weighs the rotations like the observations that they come from.
     """
 
     def __init__(self, rotations: RelativeRotations, beta: float) -> None:

@@ -10,8 +10,8 @@ from initfree.formulations.base import LinearFormulation, homogeneous, ose_rows,
 class PublishedPoseWithRotations(LinearFormulation):
     """(1-α) |x - z m|² + α r_rot² + β sum_kl |sqrt(W_kl) (R_k R_l' - R_kl)|² (paper, appendix A: pOSE+rot).
 
-    r_rot = (m'x + z)/(|m|² + 1) - 1 asks for depth one along the ray of the observation and, unlike pOSE's affine
-    regulariser, for nothing across it. W_kl is the 3x3 matrix of the pair (`two_view.pair_matrices`).
+    r_rot = (m'x + z)/(|m|² + 1) - 1 pulls the depth along the observation's ray to one and, unlike pOSE's affine
+    regulariser, leaves the directions across it free. W_kl is the 3x3 matrix of the pair (`two_view.pair_matrices`).
     """
 
     uses_rotations = True

@@ -12,9 +12,8 @@ class RadialObjectSpaceError(LinearFormulation):
 
     Radial distortion moves an observation along m and changes nothing here. The third row of the cameras does not
     appear: `initfree.stages.refinement.radial` refines the radial error and recovers it. A landmark with n observations
-    gives n - 3 radial constraints, so tracks of three give none. And where all optical axes meet in one point O, the first
-    two rows of every camera vanish there, X_j + c_j O projects like X_j for any c_j, and no radial method can reconstruct
-    anything.
+    gives n - 3 radial constraints, so tracks of three give none. If all optical axes meet in one point O, the first two rows
+    of every camera vanish there, X_j + c_j O projects like X_j for any c_j, and radial methods fail.
     """
 
     radial = True

@@ -1,9 +1,9 @@
-"""Tracks once more from the verified matches of an input, now that the cameras are known.
+"""New tracks from the verified matches of an input, with the cameras of a reconstruction.
 
-The first tracks were made of all matches that agreed with some geometry of two images. A wrong one among them joins two
-landmarks: such a track is cut at a guess, or loses an end to the consensus. With the cameras of a reconstruction every
-match can be asked by itself how far it is off its epipolar lines; tracks of those that agree have few conflicts left, and
-tracks that a single wrong match had spoiled are whole again.
+The first tracks contain every match that agreed with some two-view geometry. A wrong match among them merges two
+landmarks, and cutting such a track may lose observations. With known cameras, the distance of each match from its
+epipolar lines decides whether it is right. Tracks of the agreeing matches have few conflicts, and tracks that a single
+wrong match spoiled are whole.
 """
 
 from dataclasses import replace
@@ -23,10 +23,10 @@ from initfree.two_view.matches import tracks_from_matches
 def tracks_of_agreeing_matches(
     problem: Problem, reconstruction: Reconstruction, pixels: float, least: int = 2
 ) -> Problem | None:
-    """The solved images with the tracks, of `least` observations or more, of all verified matches that agree with them.
+    """The solved images with tracks, of `least` observations or more, of all verified matches that agree with the cameras.
 
-    A match agrees if Sampson's distance to its epipolar lines is at most `pixels`. None where the input has no verified
-    pairs, the problem is not calibrated, or such tracks do not hold all its images together.
+    A match agrees if its Sampson distance is at most `pixels`. None if the input has no verified pairs, the problem is not
+    calibrated, or the tracks do not connect all its images.
     """
     o = problem.observations
     if o.pairs is None or not problem.calibrated:
@@ -58,7 +58,7 @@ def tracks_of_agreeing_matches(
 
 
 def _essential_matrices(problem: Problem, reconstruction: Reconstruction, pairs: VerifiedPairs) -> Array:
-    """(pairs, 3, 3): x_j' E x_i = 0; not a number where an image was not solved."""
+    """(pairs, 3, 3): x_j' E x_i = 0; NaN if an image was not solved."""
     camera = np.full(len(problem.observations.images), -1)
     camera[problem.images] = np.arange(len(problem.images))
     i, j = camera[pairs.image].T

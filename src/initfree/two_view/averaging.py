@@ -1,10 +1,9 @@
-"""Rotations of all cameras from those of pairs: where relative rotations are known, a survey of thousands of cameras starts
-with every camera turned right, and only their places are left to find.
+"""Rotation averaging: global rotations from the relative rotations of pairs.
 
-The first rotations minimise Σ_kl w_kl |R_k - R_kl R_l|²_F over matrices R_k, the columns of all of them together orthonormal
-(Arie-Nachimson and others 2012): three eigenvectors of a sparse matrix, each camera's block taken to the nearest rotation.
-They are right up to the pairs' errors, and wrong pairs pull on them. From there steps in the rotations' own directions, with
-weights that fall where a pair does not agree (Chatterjee and Govindu 2013), each the solution of one sparse Laplacian.
+The first rotations minimise Σ_kl w_kl |R_k - R_kl R_l|²_F over matrices R_k, the columns of all of them together
+orthonormal (Arie-Nachimson and others 2012): three eigenvectors of a sparse matrix, each camera's block taken to the
+nearest rotation. Wrong pairs bias them. Iteratively reweighted least squares on the rotation group then lowers the
+weights of pairs that do not agree (Chatterjee and Govindu 2013); each step solves one sparse Laplacian.
 """
 
 import numpy as np
@@ -18,19 +17,19 @@ from initfree.data.tracks import Array
 from initfree.formulations.pose_rot import RelativeRotations
 
 _SHIFT = 1e-6
-"""below the spectrum of the normalised matrix, whose numbers are not negative: the shifted matrix is definite"""
+"""below the spectrum of the normalised matrix, which is not negative: the shifted matrix is definite"""
 _ROUNDS = 30
 _WIDEST, _NARROWEST = 20.0, 1.0
 """degrees: scale of the weights 1/(1 + (angle/scale)²), halved from round to round"""
 _STILL = 1e-4
-"""degrees: the largest turn of a camera that ends the rounds"""
+"""degrees: largest rotation of a camera in the last round"""
 
 
 def turned_cameras(rotations: RelativeRotations, cameras: int) -> Array | None:
-    """First cameras [R | (0, 0, 1)] (cameras, 3, 4): turned as the pairs say, and all with the origin a unit before them.
+    """Initial cameras [R | (0, 0, 1)] (cameras, 3, 4) with averaged rotations, all with the origin a unit in front of them.
 
-    With every camera turned right, pOSE+rot is almost quadratic in what is left, and two steps of variable projection end
-    where it takes a hundred from cameras that the covisibility graph places. None as in `averaged_rotations`.
+    With right rotations pOSE+rot is almost quadratic in the other unknowns: two steps of variable projection suffice, where
+    cameras from the covisibility graph take a hundred. None as in `averaged_rotations`.
     """
     R = averaged_rotations(rotations, cameras)
     if R is None:
@@ -39,14 +38,14 @@ def turned_cameras(rotations: RelativeRotations, cameras: int) -> Array | None:
 
 
 def averaged_rotations(rotations: RelativeRotations, cameras: int) -> Array | None:
-    """R (cameras, 3, 3), up to one rotation of the world; None where the pairs do not connect all cameras."""
+    """R (cameras, 3, 3), up to one rotation of the world; None if the pairs do not connect all cameras."""
     if connected_components(_graph(rotations, rotations.weight, cameras), directed=False)[0] > 1:
         return None
     R = _spectral(rotations, cameras)
     k, l = rotations.pairs.T
     scale = np.radians(_WIDEST)
     for _ in range(_ROUNDS):
-        # R_k' R_kl R_l = exp([ω]×): how far, in the world's frame, camera k should turn beyond camera l.
+        # R_k' R_kl R_l = exp([ω]×): the rotation, in the world's frame, by which camera k differs from what l predicts.
         apart = Rotation.from_matrix(R[k].transpose(0, 2, 1) @ rotations.R @ R[l]).as_rotvec()
         weight = rotations.weight / (1.0 + np.sum(apart**2, axis=1) / scale**2)
         turn = _least_squares(rotations, weight, apart, cameras)
@@ -74,14 +73,14 @@ def _spectral(rotations: RelativeRotations, cameras: int) -> Array:
     first = np.random.default_rng(0).normal(size=3 * cameras)
     _, vectors = eigsh(matrix, k=3, sigma=-_SHIFT, which="LM", v0=first)
     found = vectors.reshape(cameras, 3, 3) / np.sqrt(degree)[:, None, None]
-    # The vectors may be mirrored; all blocks are then, as long as most pairs agree.
+    # The vectors may be mirrored, and then all blocks are, if most pairs agree.
     if np.median(np.linalg.det(found)) < 0.0:
         found[:, :, 2] *= -1.0
     return nearest_rotation(found)
 
 
 def _least_squares(rotations: RelativeRotations, weight: Array, apart: Array, cameras: int) -> Array:
-    """The turns ω (cameras, 3) that minimise Σ w |ω_k - ω_l - apart_kl|²; that of the first camera is zero."""
+    """The rotation vectors ω (cameras, 3) that minimise Σ w |ω_k - ω_l - apart_kl|²; that of the first camera is zero."""
     k, l = rotations.pairs.T
     off = _graph(rotations, weight, cameras).tocsc()
     off = csc_array(off + off.T)

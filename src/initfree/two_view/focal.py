@@ -1,9 +1,9 @@
-"""A first guess of unknown focal lengths, from pairs of images alone.
+"""Initial focal lengths from the fundamental matrices of image pairs.
 
 A fundamental matrix F between images k and l is diag(1/f_k, 1/f_k, 1) E diag(1/f_l, 1/f_l, 1) with E essential, and E has
-two equal singular values (Fetzer and others 2020). A rough guess is enough: a relative rotation hardly changes with the
-focal length that it is estimated with, so that with a guess everything that calibrated images allow is open to others too.
-The Euclidean adjustment then finds the focal lengths that the guess stood for.
+two equal singular values (Fetzer and others 2020). A rough guess suffices: relative rotations hardly depend on the focal
+length, so uncalibrated images can then use everything that calibrated ones do. The Euclidean adjustment estimates the
+focal lengths afterwards.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from initfree.two_view.geometry import MAX_ERROR, OnPair, Pair, estimated, share
 _FOCALS = np.geomspace(0.3, 6.0, 61)
 """in units of the largest observation: fields of view from 147 to 19 degrees"""
 _NEIGHBOURS = 6
-"""of a camera, whose fundamental matrices with it are estimated: eight give no better guess on BAL and real tracks"""
+"""pairs of each camera; eight give no better guess on BAL and real tracks"""
 _MATCHES = 150
 """of a pair, at most: twice as many give the same focal lengths"""
 _LEAST_INLIERS = 16
@@ -29,7 +29,7 @@ _MOST_WEIGHT = 100.0
 _SCALE = 0.05
 """relative difference of the singular values at which a pair counts half"""
 _PRIOR = 0.04
-"""weight of log(f/f_typical)², then of log(f/f_shared)²: decides where the pairs say nothing"""
+"""weight of log(f/f_typical)², then of log(f/f_shared)²: decides where the pairs do not"""
 _ROUNDS = 5
 
 
@@ -49,7 +49,7 @@ class _Pairs:
 def guess_focals(problem: Problem, seed: int, on_pair: OnPair | None = None) -> Array | None:
     """Focal lengths (cameras,) in normalised units, the same for cameras that share an id; None without usable pairs.
 
-    One for all by a grid search first, then one for each camera id in turn with the others fixed.
+    A grid search finds one for all cameras, then one for each camera id in turn with the others fixed.
     """
     pairs = _given_matrices(problem)
     pairs = _fundamental_matrices(problem, seed, on_pair) if pairs is None else pairs
@@ -75,7 +75,7 @@ def guess_focals(problem: Problem, seed: int, on_pair: OnPair | None = None) -> 
 
 
 def _best(weight: Array, cost: Array, typical: float) -> float:
-    """The focal length of least weighted cost (pairs, focals) and prior; the one nearest to the typical without pairs."""
+    """The focal length of least weighted cost (pairs, focals) plus prior; without pairs the typical one."""
     prior = _PRIOR * max(weight.sum(), 1.0) * np.log(_FOCALS / typical) ** 2
     return float(_FOCALS[np.argmin(weight @ cost + prior)])
 
@@ -111,12 +111,12 @@ def unequal(F: Array, fk: Array, fl: Array) -> Array:
 
 
 def has_fundamental_matrices(problem: Problem) -> bool:
-    """Whether the input has enough of them for a guess that costs nothing."""
+    """Whether the input has enough fundamental matrices for a guess."""
     return _given_matrices(problem) is not None
 
 
 def _given_matrices(problem: Problem) -> _Pairs | None:
-    """Those of the input, in normalised coordinates; None where it has fewer than cameras.
+    """Fundamental matrices of the input, in normalised coordinates; None if there are fewer than cameras.
 
     Pixels are T (m, 1), distortion aside, with T = [unit, middle]: the middle of the image, or the given principal point.
     """
@@ -144,7 +144,7 @@ def _middle(camera: pycolmap.Camera, of_image: bool) -> tuple[float, float]:
 
 
 def _fundamental_matrices(problem: Problem, seed: int, on_pair: OnPair | None) -> _Pairs | None:
-    """Of each camera with those it shares most landmarks with (pycolmap, LO-RANSAC at 2 px)."""
+    """Fundamental matrices between each camera and those it shares most landmarks with (pycolmap, LO-RANSAC at 2 px)."""
     unit = float(np.median(problem.unit))
     to_pixels = np.diag([unit, unit, 1.0])
     options = pycolmap.RANSACOptions(

@@ -1,4 +1,4 @@
-"""Two-view geometry of calibrated image pairs: who agrees with whom, before there is any reconstruction."""
+"""Two-view geometry of calibrated image pairs."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,30 +21,30 @@ MAX_ERROR = 2.0
 MIN_MATCHES = 10
 """of a pair whose geometry is estimated"""
 MIN_INLIERS = 12
-"""of a pair whose rotation counts: fewer say nothing"""
+"""of a pair whose rotation is used"""
 MOST_MATCHES = 150
-"""of a pair that a geometry is estimated from: twice as many take much longer, for rotations that are hardly better"""
+"""of a pair in the estimate of its geometry; twice as many take much longer, and rotations are hardly better"""
 TRIALS = (15, 5000)
 """of RANSAC, at least and at most: as good rotations of BAL's problems as thirty, of the South Building as a hundred"""
 OnPair = Callable[[int], None]
-"""called with the number of the pair that is done"""
+"""called with the number of the finished pair"""
 
 
 Pair = tuple[int, int, Index]
-"""cameras k > l and the observations in k and in l of each landmark that both see, (matches, 2)"""
+"""cameras k > l and the observations in k and in l of their common landmarks, (matches, 2)"""
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
 class TwoView:
-    """An essential matrix between cameras k and l, k > l, and the matches that it was estimated from."""
+    """An essential matrix between cameras k and l, k > l, and their matches."""
 
     k: int
     l: int
     R: Array
     """R_k R_l'"""
     matches: Index
-    """(matches, 2): the observations in k and in l of each landmark that both see"""
+    """(matches, 2): observations in k and in l of their common landmarks"""
     inlier: NDArray[np.bool_]
     """(matches,)"""
 
@@ -58,8 +58,8 @@ def two_view_geometries(
 ) -> list[TwoView]:
     """Essential matrices (pycolmap, LO-RANSAC at 2 px) between each camera and those it shares most landmarks with.
 
-    Pairs that share fewer than ten landmarks, or of which no essential matrix is found, are left out. A geometry is
-    estimated from at most `most` matches, evenly chosen, and every match is then an inlier of it or not.
+    Pairs that share fewer than ten landmarks, or have no essential matrix, are left out. A geometry is estimated from at
+    most `most` evenly spaced matches; all matches are then classified as inliers or not.
     """
     if not problem.calibrated:
         raise InputError("two-view geometry needs known intrinsics; this problem has none")
@@ -85,7 +85,7 @@ class Estimator:
         )
 
     def __call__(self, matches: Index) -> tuple[Array, Array] | None:
-        """R and t, or None where there is no essential matrix."""
+        """R and t, or None without an essential matrix."""
         xk, xl = (self._m[side] * self._focal for side in evenly(matches, self._most).T)
         found = pycolmap.estimate_essential_matrix(xl, xk, self._camera, self._camera, self._options)
         if found is None:
@@ -94,14 +94,14 @@ class Estimator:
         return pose.rotation.matrix(), pose.translation
 
     def inliers(self, R: Array, t: Array, matches: Index) -> NDArray[np.bool_]:
-        """Matches within 2 px of the geometry, x_k' [t]x R x_l = 0; none without a pose."""
+        """Matches within 2 px of the geometry, x_k' [t]x R x_l = 0; no match without a pose."""
         xk, xl = (self._m[side] for side in matches.T)
         return sampson(np.cross(t[:, None], R, axis=0), xl, xk) <= MAX_ERROR / self._focal
 
 
 def sampson(E: Array, x: Array, y: Array) -> Array:
-    """|y' E x| / sqrt(|(E x)_12|² + |(E'y)_12|²): to first order the distance of a match (x, y) to one that fits, for one E
-    or one of each match; (n,)."""
+    """Sampson distance |y' E x| / sqrt(|(E x)_12|² + |(E'y)_12|²) of matches (x, y), for one E or one of each match;
+    (n,)."""
     one = np.ones((len(x), 1))
     x, y = np.hstack([x, one]), np.hstack([y, one])
     Ex = np.einsum("...ij,...j->...i", E, x)
@@ -111,7 +111,7 @@ def sampson(E: Array, x: Array, y: Array) -> Array:
 
 
 def estimated(geometry: Callable[[Pair], Value | None], pairs: list[Pair], on_pair: OnPair | None) -> list[Value]:
-    """The geometries of pairs that have one, estimated side by side."""
+    """The geometries of the pairs, estimated in parallel; pairs without one are left out."""
     found = []
     for n, value in enumerate(in_order(geometry, pairs)):
         if on_pair is not None:
@@ -140,7 +140,7 @@ def relative_rotations(pairs: list[TwoView]) -> RelativeRotations | None:
 
 
 def neighbour_pairs(tracks: Tracks, min_matches: int, most: int = NEIGHBOURS) -> list[tuple[int, int]]:
-    """(k, l), k > l: every camera with so many others, those that it shares most with."""
+    """(k, l), k > l: every camera with the given number of others, those that share most landmarks with it."""
     closest = neighbours(tracks.covisible, most)
     k, l = np.repeat(np.arange(tracks.cameras), closest.shape[1]), closest.reshape(-1)
     enough = tracks.covisible[k, l] >= min_matches

@@ -1,9 +1,8 @@
-"""Two-view geometries that the input brings along: verified once, not estimated again.
+"""Two-view geometries of the input.
 
-A database of matches has, for every verified pair, the matches that agreed with one geometry and, if the intrinsics were
-believed, the relative pose itself. The pose is taken as it is where it explains the verified matches as this problem sees
-them (its focal lengths may be other ones than those of the verification); otherwise it is estimated, which takes few
-trials, because nearly all matches of a verified pair agree.
+A database of matches has the inlier matches of every verified pair and, for trusted intrinsics, the relative pose. The
+pose is used if it explains the verified matches with the problem's own focal lengths. Else it is estimated again, which
+takes few trials, because nearly all matches of a verified pair agree.
 """
 
 import numpy as np
@@ -31,9 +30,9 @@ _AGREEING = 0.8
 def two_view_geometries_of(
     problem: Problem, seed: int, *, most: int = MOST_MATCHES, on_pair: OnPair | None = None
 ) -> list[TwoView]:
-    """`two_view_geometries`, with what the input has verified already; the same where it has verified nothing.
+    """`two_view_geometries`, from the verified pairs of the input if it has any.
 
-    Pairs of images that were not verified are left out: the input's matcher looked at them and found nothing.
+    Pairs that are not verified are then left out: the input's matcher rejected them.
     """
     pairs = problem.observations.pairs
     if pairs is None or not problem.calibrated:
@@ -59,7 +58,7 @@ def two_view_geometries_of(
 
 
 class _Verified:
-    """The input's pairs in the numbers of a problem: its cameras k > l and its observations."""
+    """The input's pairs in terms of a problem's cameras k > l and observations."""
 
     def __init__(self, problem: Problem, pairs: VerifiedPairs) -> None:
         self._pairs = pairs
@@ -71,9 +70,9 @@ class _Verified:
         self._keypoint = problem.keypoint
 
     def among(self, number: int, matches: Index) -> NDArray[np.bool_]:
-        """Which matches (observations in k and in l, k > l) the pair's verified ones contain.
+        """Whether each match (observations in k and in l, k > l) is a verified match of the pair.
 
-        By keypoint of the first image and then of the second: a keypoint is matched once, or joined with its duplicates.
+        Matches are looked up by the keypoint of the first image, then of the second.
         """
         mine = self._pairs.keypoint[self._pairs.ptr[number] : self._pairs.ptr[number + 1]]
         if self._camera[number, 0] < self._camera[number, 1]:

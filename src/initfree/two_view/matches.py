@@ -1,10 +1,10 @@
-"""Tracks from verified matches: connected keypoints are one landmark, which an image can show at one place only.
+"""Tracks from verified matches: a track is a connected component of matched keypoints, with at most one keypoint of an
+image.
 
-A wrong match joins two landmarks into one component, and some image then shows it twice. Such a component is built again
-from its strongest matches to its weakest, leaving out those that would join two keypoints of one image: a maximum spanning
-forest under that condition, so that the component comes apart at its weakest edges and its parts stay tracks. A match is
-strong if many keypoints of other images match both its ends (triangles: a wrong match has hardly any), and among equals if
-its image pair has many inliers.
+A wrong match merges two landmarks into a component that has two keypoints of some image. Such a component is rebuilt from
+its strongest match to its weakest, without matches that would join two keypoints of one image. The result is a maximum
+spanning forest under that condition, whose trees are tracks. The strength of a match is the number of keypoints of other
+images that match both its ends (triangles: a wrong match has hardly any), then the number of inliers of its image pair.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from initfree.data.tracks import Array, Index
 from initfree.engine.kernels import kernel
 
 ONE_PLACE = 1.0
-"""pixels: keypoints of one image that are matched with each other and closer than this are one"""
+"""pixels: connected keypoints of one image closer than this are merged"""
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class MatchedTracks:
     track: Index
     """(observations,) from zero"""
     joined: int
-    """keypoints that were another's duplicate: at the same place, or within a pixel of it in the same track"""
+    """merged keypoints: at the same place as another, or within a pixel of it in the same track"""
     conflicting: int
-    """components that showed an image two keypoints, cut at their weakest matches"""
+    """components with two keypoints of an image, which were cut at their weakest matches"""
     cut: int
-    """matches left out by that"""
+    """matches that were cut"""
 
 
 def tracks_from_matches(keypoints: list[Array], image: Index, ptr: Index, keypoint: Index) -> MatchedTracks:
@@ -97,7 +97,7 @@ def _components(edges: Index, nodes: int) -> Index:
 
 
 def _within_a_pixel(component: Index, image: Index, xy: Array, degree: Index, same: Index) -> Index:
-    """Keypoints that one image shows a component at, all within a pixel: the best connected of them stands for all."""
+    """Merge keypoints of one image in one component that are all within a pixel; the best connected one represents them."""
     near = np.arange(len(same))
     order = np.flatnonzero(same == near)
     order = order[np.lexsort((order, -degree[order], image[order], component[order]))]
@@ -112,7 +112,7 @@ def _within_a_pixel(component: Index, image: Index, xy: Array, degree: Index, sa
 
 
 def _conflicting(component: Index, image: Index, alive: Index) -> NDArray[np.bool_]:
-    """Of each component, whether an image shows it at two places."""
+    """Whether each component has two keypoints of an image."""
     order = alive[np.lexsort((image[alive], component[alive]))]
     twice = (np.diff(component[order]) == 0) & (np.diff(image[order]) == 0)
     result = np.zeros(int(component.max(initial=-1)) + 1, dtype=bool)

@@ -1,4 +1,4 @@
-"""How well a pair of images tells its relative rotation, direction by direction: the matrix W_kl of pOSE+rot."""
+"""The weight matrix W_kl of a relative rotation in pOSE+rot: its certainty in each direction."""
 
 import numpy as np
 
@@ -23,20 +23,19 @@ def pair_matrices(problem: Problem, rotations: RelativeRotations) -> Array:
 def confidence(H: Array) -> Array:
     """W = 1/2 tr(H) I - H, for which |sqrt(W) (exp([ω]) - I)|²_F = ω'Hω to second order in ω.
 
-    |sqrt(W) [ω]|²_F = ω'(tr(W) I - W) ω. Where one direction is told better than the other two together W would be
-    indefinite; it is the nearest that is not.
+    |sqrt(W) [ω]|²_F = ω'(tr(W) I - W) ω. W would be indefinite if one direction were more certain than the other two
+    together; the result is the nearest semidefinite matrix.
     """
     values, vectors = np.linalg.eigh(0.5 * np.trace(H) * np.eye(3) - H)
     return (vectors * np.maximum(values, 0.0)) @ vectors.T
 
 
 def rotation_hessian(mk: Array, ml: Array, R: Array, threshold: float) -> Array:
-    """Gauss-Newton Hessian (3, 3) of the pair's object-space error by a rotation ω of R, all else solved for.
+    """Gauss-Newton Hessian (3, 3) of the pair's object-space error with respect to a rotation ω of R.
 
     The pair's error is sum_j |A_l X_j|² + |A_k (R X_j + t)|² with A = [I, -m] and X_j on the ray of l at the depth that t
-    tells. Landmarks, each with three coordinates, and the translation are eliminated, so H is what the matches say about
-    the rotation alone. Lengths are in median depths, as the object-space error has them. Matches farther than
-    `threshold` from their epipolar line are not used.
+    implies. Landmarks and translation are eliminated, so that H is the information on the rotation alone. Lengths are in
+    median depths, as in the object-space error. Matches farther than `threshold` from their epipolar line are not used.
     """
     ray_k, ray_l = (np.column_stack([m, np.ones(len(m))]) for m in (mk, ml))
     turned = ray_l @ R.T
@@ -58,16 +57,16 @@ def rotation_hessian(mk: Array, ml: Array, R: Array, threshold: float) -> Array:
     J[:, 2:, :3] = -A_k @ _cross(point)
     J[:, 2:, 3:] = A_k
     L = np.concatenate([A_l, A_k @ R], axis=1)
-    # What is left of four rows once the landmark's three columns are projected out: one row a match.
+    # Projecting out the landmark's three columns leaves one of its four rows.
     left = np.linalg.svd(L)[0][:, :, 3]
     E = np.einsum("nr,nrc->nc", left, J)
     S = E.T @ E
-    # Translation eliminated; its length is free, which the pseudo-inverse leaves alone.
+    # The pseudo-inverse eliminates the translation, whose length is free.
     return S[:3, :3] - S[:3, 3:] @ np.linalg.pinv(S[3:, 3:], rcond=1e-9) @ S[3:, :3]
 
 
 def _translation(turned: Array, ray_k: Array, threshold: float) -> tuple[Array, Array]:
-    """The unit t that most matches agree with, and how far each lies from its epipolar line.
+    """The unit t that most matches agree with, and the distance of each from its epipolar line.
 
     Least absolute distances by reweighting: m_k'(t x R m_l) = 0 is linear in t.
     """

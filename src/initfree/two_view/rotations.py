@@ -1,4 +1,4 @@
-"""Relative rotations between cameras, for formulations that use them: from the truth, or from two-view geometry."""
+"""Relative rotations for formulations that use them: from the truth, or from two-view geometry."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from initfree.two_view.geometry import MIN_INLIERS, OnPair, TwoView, relative_ro
 def rotations_for(
     problem: Problem, config: SolveConfig, truth: Reconstruction | None = None, on_pair: OnPair | None = None
 ) -> RelativeRotations:
-    """As the configuration asks: from the truth, which must then be given, or estimated. Never one for the other."""
+    """Relative rotations from the source that the configuration names: the given truth, or an estimate."""
     check_rotations(problem, config, truth)
     if truth is not None and config.rotations == "truth":
         return rotations_from_truth(problem, truth)
@@ -26,7 +26,7 @@ def rotations_for(
 
 
 def check_rotations(problem: Problem, config: SolveConfig, truth: Reconstruction | None) -> None:
-    """Whether the rotations that the configuration asks for are of use and can be had, before anything is solved."""
+    """Refuse, before the solve, a source of rotations that is unused or missing."""
     uses = make(config.formulation, config.alpha).uses_rotations
     if config.rotations == "truth" and not uses:
         raise InputError(
@@ -51,7 +51,8 @@ def rotations_from_truth(problem: Problem, truth: Reconstruction) -> RelativeRot
 
 
 def truth_in_place_of(estimated: RelativeRotations, problem: Problem, truth: Reconstruction) -> RelativeRotations:
-    """The true rotations of the pairs, with the weights, of estimated ones: what the estimates cost is the difference."""
+    """The true rotations of the estimated pairs, with the same weights: the difference in the results is the cost of
+    estimation."""
     R = _true_rotations(problem, truth)
     k, l = estimated.pairs.T
     return replace(estimated, R=R[k] @ R[l].transpose(0, 2, 1))
@@ -67,7 +68,7 @@ def _true_rotations(problem: Problem, truth: Reconstruction) -> Array:
 
 
 def rotations_of(problem: Problem, pairs: list[TwoView]) -> RelativeRotations:
-    """The rotations of the pairs, or why there are none."""
+    """The rotations of the pairs, or an error that says why there are none."""
     rotations = relative_rotations(pairs)
     if rotations is None:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Wrong matches found before any reconstruction: pairs of images vote on the observations that they share."""
+"""Wrong matches before any reconstruction: image pairs vote on their common observations."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,16 +9,16 @@ from initfree.data.tracks import Array, Index, Tracks
 from initfree.two_view.geometry import TwoView
 
 MAX_OUTLIER_SHARE = 0.34
-"""An observation that more of the weighted votes call an outlier goes."""
+"""Share of outlier votes, weighted, above which an observation is removed."""
 _CHANCE = 6
-"""Matches that agree with an essential matrix whatever they are: five define it, one more fits by luck."""
+"""Random matches that agree with an essential matrix: five define it, one more fits by chance."""
 
 
 def vote(tracks: Tracks, pairs: list[TwoView]) -> NDArray[np.bool_]:
-    """Observations that survive: the worst of a track is dropped while its outlier share exceeds 0.34, with its votes.
+    """Observations that survive: the worst of a track is removed, with its votes, while its outlier share exceeds 0.34.
 
-    A pair's votes weigh (inliers - 6)/matches. What is left of a track must hang together by matches that are inliers,
-    where it was voted on at all: its largest such part stays, so that two tracks merged into one come apart.
+    A pair's votes have the weight (inliers - 6)/matches. Of a track that any pair voted on, only the largest part
+    connected by inlier matches stays, which separates two merged tracks.
     """
     keep = np.ones(tracks.observations, dtype=bool)
     if not pairs:

@@ -22,8 +22,8 @@ from initfree.data.observations import CALIBRATED, EXIF, GUESS, FocalPrior, Obse
 from initfree.data.pairs import VerifiedPairs
 from initfree.data.problem import build_problem
 from initfree.data.reconstruction import Reconstruction
-from initfree.io import database
 from initfree.io.load import load_observations
+from initfree.io.sqlite import is_database
 from initfree.two_view.agreeing_matches import tracks_of_agreeing_matches
 from initfree.two_view.focal import guess_focals, has_fundamental_matrices
 from initfree.two_view.geometry import sampson, two_view_geometries
@@ -517,8 +517,8 @@ def test_focal_lengths_are_guessed_from_the_fundamental_matrices_that_are_there(
 
 
 def test_only_files_that_begin_as_sqlite_are_databases(tmp_path, db):
-    assert database.is_database(db)
-    assert not database.is_database(tmp_path)
+    assert is_database(db)
+    assert not is_database(tmp_path)
     (tmp_path / "notes.db").write_text("hello")
     with pytest.raises(initfree.InputError, match="of no format that can be read"):
         initfree.load(tmp_path / "notes.db")

@@ -246,7 +246,7 @@ BAD = {
         lambda p: edited(p / "camera_models.json", "perspective", "spherical"), "projection 'spherical'"
     ),
     ("OpenSfM", "no focal"): (lambda p: edited(p / "camera_models.json", '"focal"', '"fokal"'), "lacks or garbles"),
-    ("OpenSfM", "json"): (lambda p: edited(p / "camera_models.json", "{", "["), "is no JSON"),
+    ("OpenSfM", "json"): (lambda p: edited(p / "camera_models.json", "{", "["), "cannot be read as JSON"),
     ("OpenSfM", "short"): (lambda p: (p / "tracks.csv").write_text("a.jpg\t1\n"), "line 1 has 2 values"),
     ("OpenSfM", "empty"): (lambda p: (p / "tracks.csv").write_text(""), "has no tracks"),
     ("OpenSfM", "nan"): (lambda p: edited(p / "tracks.csv", r"\t0\t0\t[^\t]+", "\t0\t0\tnan"), "expected finite numbers"),
@@ -302,7 +302,7 @@ def renamed(path: Path, old: str, new: str) -> None:
     ("damage", "says"),
     [
         (lambda p: p.unlink(), "has no reconstruction.json"),
-        (lambda p: p.write_text("[{"), "is no JSON"),
+        (lambda p: p.write_text("[{"), "cannot be read as JSON"),
         (lambda p: p.write_text("[]"), "lacks or garbles"),
         (lambda p: p.write_text("3"), "lacks or garbles"),
         (lambda p: renamed(p, '"rotation"', '"turn"'), "lacks or garbles 'rotation'"),

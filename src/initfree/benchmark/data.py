@@ -91,7 +91,7 @@ def load_data(spec: DataSpec, place: Place) -> Data:
 
 
 def _load_generated(spec: DataSpec, place: Place) -> Data:
-    folder = place.cache / f"{spec.set}-{spec.seed}-{spec.key}"
+    folder = place.cache.expanduser() / f"{spec.set}-{spec.seed}-{spec.key}"
     if not folder.is_dir():
         _make(spec, place, folder)
     noisy = folder / "noisy" / "0"

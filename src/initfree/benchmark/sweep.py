@@ -4,7 +4,6 @@ import logging
 import os
 import platform
 import sys
-import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -38,6 +37,9 @@ _DASK = {
     # Two workers that died with a job make it a suspect; Dask's four would take a minute each.
     "distributed.scheduler.allowed-failures": 1,
 }
+_OF_THE_USER = Path("~/.cache/initfree/datasets")
+"""where workers of a cluster keep data sets: in a folder that others can write to, they might find those of others"""
+_LOOPBACK = "127.0.0.1"
 _AHEAD = 8
 """jobs a worker that wait at the scheduler: enough to keep it busy, few enough that a sweep of any size starts at once"""
 
@@ -91,7 +93,7 @@ def run(
         files = None if data is None else data.resolve()
         note = _start(store, config, jobs, missing)
         if missing or pictures:
-            cache = store.cache.resolve() if client is None else Path(tempfile.gettempdir(), "initfree-datasets")
+            cache = store.cache.resolve() if client is None else _OF_THE_USER
             place = Place(cache, files, _files(config), search)
             client = client or stack.enter_context(_local(workers))
             _drive(client, store, jobs, missing, pictures, place, on_progress or (lambda progress: None))
@@ -197,8 +199,14 @@ def _local(workers: int | None) -> Iterator[Client]:
     for name, value in _ONE_THREAD.items():
         os.environ.setdefault(name, value)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    # Any free port for Dask's own pages, so that two sweeps do not meet at one.
-    options: Any = {"processes": True, "threads_per_worker": 1, "dashboard_address": ":0", "env": _ONE_THREAD}
+    # Any free port for Dask's own pages, so that two sweeps do not meet at one; they ask for no password.
+    options: Any = {
+        "processes": True,
+        "threads_per_worker": 1,
+        "host": _LOOPBACK,
+        "dashboard_address": f"{_LOOPBACK}:0",
+        "env": _ONE_THREAD,
+    }
     with (
         dask_config.set(_DASK),
         LocalCluster(n_workers=workers or cores, silence_logs=logging.ERROR, **options) as cluster,

@@ -243,4 +243,6 @@ def _check_keypoints(source: str, images: Sequence[Image], image: Index, keypoin
     bad = np.flatnonzero(~(np.abs(xy) <= _FARTHEST_PIXEL).all(axis=1))
     if len(bad):
         name, k = images[int(image[bad[0]])].name, int(keypoint[bad[0]])
-        raise InputError(f"{source}: image {name!r} has keypoint {k} at {xy[bad[0]].tolist()}; expected pixels of an image")
+        raise InputError(
+            f"{source}: image {name!r} has keypoint {k} at {xy[bad[0]].tolist()}; expected finite numbers of pixels"
+        )

@@ -4,9 +4,7 @@ Read with SQLite itself, and read only: COLMAP's own library opens a database to
 The tables are those of every COLMAP since 3.0; columns that came later (relative poses, F, E) are used where they are.
 """
 
-import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,16 +14,15 @@ import pycolmap
 from scipy.spatial.transform import Rotation
 
 from initfree.arrays.rigs import Mount
-from initfree.data.files import beginning
 from initfree.data.observations import CALIBRATED, EXIF, GUESS, FocalPrior, Image, Intrinsics, Observations, observe
 from initfree.data.pairs import VerifiedPairs
 from initfree.data.tracks import Array
-from initfree.errors import InputError, in_words
+from initfree.errors import InputError
+from initfree.io.sqlite import Row, Tables, tables_of
 from initfree.two_view.matches import tracks_from_matches
 
 MIN_INLIERS = 15
 """of a pair that is used, as in COLMAP's mappers"""
-_MAGIC = b"SQLite format 3\0"
 _MOST_IMAGES = 2**31 - 1
 _USED = {
     int(config)
@@ -46,11 +43,6 @@ _EPIPOLAR = {
     )
 }
 """those whose matches determine a fundamental matrix: a homography explains the others"""
-
-
-def is_database(path: Path) -> bool:
-    """Whether the file begins as SQLite's do."""
-    return beginning(path, len(_MAGIC)) == _MAGIC
 
 
 @dataclass(frozen=True)
@@ -107,15 +99,19 @@ def _deviation(camera: pycolmap.Camera) -> float:
 
 def read_database(path: Path, names: Iterable[str] | None = None) -> Database:
     """Images with their keypoints, cameras and verified pairs, ordered by id."""
-    with _open(path) as connection:
-        cameras = _cameras(connection, path)
+    with tables_of(path) as tables:
+        cameras = _cameras(tables)
         wanted = None if names is None else set(names)
-        rows = [row for row in _rows(connection, path, "images") if wanted is None or row["name"] in wanted]
+        rows = [
+            row
+            for row in tables.rows("images", image_id=int, name=str, camera_id=int)
+            if wanted is None or row["name"] in wanted
+        ]
         missing = sorted((wanted or set()) - {row["name"] for row in rows})
         if missing:
             raise InputError(f"{path} has no image named {missing[0]!r}; the image list names {len(missing)} that it lacks")
         rows.sort(key=lambda row: row["image_id"])
-        keypoints = _keypoints(connection, path)
+        keypoints = _keypoints(tables)
         images = []
         for row in rows:
             if row["camera_id"] not in cameras:
@@ -124,45 +120,17 @@ def read_database(path: Path, names: Iterable[str] | None = None) -> Database:
                 )
             xy = keypoints.get(row["image_id"], np.empty((0, 2)))
             images.append(Image(row["name"], row["image_id"], row["camera_id"], xy))
-        pairs = _pairs(connection, path, images)
-        mounts = _mounts(connection, path, images)
-        matched = _matched(connection)
+        pairs = _pairs(tables, images)
+        mounts = _mounts(tables, images)
+        matched = sum(row["rows"] > 0 for row in tables.rows("matches", rows=int)) if "matches" in tables else 0
     used = {image.camera_id for image in images}
     return Database(tuple(images), {k: camera for k, camera in cameras.items() if k in used}, pairs, mounts, matched)
 
 
-@contextmanager
-def _open(path: Path) -> Iterator[sqlite3.Connection]:
-    if not path.is_file():
-        raise InputError(f"{path} is a directory; expected a COLMAP database" if path.is_dir() else f"{path} does not exist")
-    if not is_database(path):
-        raise InputError(f"{path} is no COLMAP database: expected a file that begins with {_MAGIC[:-1].decode()!r}")
-    # A journal beside the file belongs to it; without one nobody is writing, and no lock file need be made beside it.
-    journal = path.with_name(path.name + "-wal")
-    busy = journal.is_file() and journal.stat().st_size > 0
-    uri = f"{path.resolve().as_uri()}?mode=ro" + ("" if busy else "&immutable=1")
-    try:
-        with closing(sqlite3.connect(uri, uri=True)) as connection:
-            connection.row_factory = sqlite3.Row
-            yield connection
-    # SQLite's own words about a damaged schema repeat its bytes.
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read as a COLMAP database: {in_words(error)}") from error
-
-
-def _tables(connection: sqlite3.Connection) -> set[str]:
-    return {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-
-
-def _rows(connection: sqlite3.Connection, path: Path, table: str) -> list[sqlite3.Row]:
-    if table not in _tables(connection):
-        raise InputError(f"{path} has no table {table!r}; expected a COLMAP database")
-    return connection.execute(f"SELECT * FROM {table}").fetchall()
-
-
-def _cameras(connection: sqlite3.Connection, path: Path) -> dict[int, pycolmap.Camera]:
-    cameras = {}
-    for row in _rows(connection, path, "cameras"):
+def _cameras(tables: Tables) -> dict[int, pycolmap.Camera]:
+    path, cameras = tables.path, {}
+    numbers = dict.fromkeys(("camera_id", "model", "width", "height", "prior_focal_length"), int)
+    for row in tables.rows("cameras", params=bytes, **numbers):
         params = _array(row["params"], np.float64, path, f"parameters of camera {row['camera_id']}")
         try:
             model = pycolmap.CameraModelId(row["model"])
@@ -170,7 +138,7 @@ def _cameras(connection: sqlite3.Connection, path: Path) -> dict[int, pycolmap.C
                 camera_id=row["camera_id"], model=model, width=row["width"], height=row["height"], params=params.tolist()
             )
             valid = camera.verify_params()
-        except (ValueError, TypeError, RuntimeError) as error:
+        except (ValueError, TypeError, RuntimeError, OverflowError) as error:
             raise InputError(f"{path}: camera {row['camera_id']} has model {row['model']}, unknown to COLMAP") from error
         if not valid:
             raise InputError(
@@ -181,10 +149,10 @@ def _cameras(connection: sqlite3.Connection, path: Path) -> dict[int, pycolmap.C
     return cameras
 
 
-def _keypoints(connection: sqlite3.Connection, path: Path) -> dict[int, Array]:
+def _keypoints(tables: Tables) -> dict[int, Array]:
     """Pixels of every image's keypoints; what follows them (scale, orientation, affine shape) is not used."""
-    result = {}
-    for row in _rows(connection, path, "keypoints"):
+    path, result = tables.path, {}
+    for row in tables.rows("keypoints", image_id=int, rows=int, cols=int, data=bytes):
         data = _matrix(row, np.float32, path, f"keypoints of image {row['image_id']}")
         if len(data) and data.shape[1] < 2:
             raise InputError(
@@ -194,10 +162,20 @@ def _keypoints(connection: sqlite3.Connection, path: Path) -> dict[int, Array]:
     return result
 
 
-def _pairs(connection: sqlite3.Connection, path: Path, images: list[Image]) -> VerifiedPairs:
+def _pairs(tables: Tables, images: list[Image]) -> VerifiedPairs:
+    path = tables.path
     index = {image.image_id: k for k, image in enumerate(images)}
     pairs, matches, R, t, F = [], [], [], [], []
-    for row in sorted(_rows(connection, path, "two_view_geometries"), key=lambda row: row["pair_id"]):
+    found = tables.rows(
+        "two_view_geometries",
+        {"F": bytes, "qvec": bytes, "tvec": bytes},
+        pair_id=int,
+        rows=int,
+        cols=int,
+        data=bytes,
+        config=int,
+    )
+    for row in sorted(found, key=lambda row: row["pair_id"]):
         # image_pair_to_pair_id: 2147483647 · the smaller id + the larger one.
         one, two = divmod(row["pair_id"], _MOST_IMAGES)
         if row["config"] not in _USED or row["rows"] < MIN_INLIERS or one not in index or two not in index:
@@ -226,35 +204,28 @@ def _pairs(connection: sqlite3.Connection, path: Path, images: list[Image]) -> V
     )
 
 
-def _mounts(connection: sqlite3.Connection, path: Path, images: list[Image]) -> dict[int, Mount]:
+def _mounts(tables: Tables, images: list[Image]) -> dict[int, Mount]:
     """Frames and rigs of the images; how a rig's sensors are said to stand to each other is not looked at."""
-    if not {"frames", "frame_data"} <= _tables(connection):
+    if "frames" not in tables or "frame_data" not in tables:
         return {}
-    rig_of = {row["frame_id"]: row["rig_id"] for row in _rows(connection, path, "frames")}
+    rig_of = {row["frame_id"]: row["rig_id"] for row in tables.rows("frames", frame_id=int, rig_id=int)}
     by_id, mounts = {image.image_id: image for image in images}, {}
-    for row in _rows(connection, path, "frame_data"):
+    for row in tables.rows("frame_data", frame_id=int, data_id=int, sensor_id=int, sensor_type=int):
         image, frame = by_id.get(row["data_id"]), row["frame_id"]
         if image is None or row["sensor_type"] != int(pycolmap.SensorType.CAMERA):
             continue
         if frame not in rig_of:
-            raise InputError(f"{path}: image {image.name!r} is in frame {frame}, which is not in the database")
+            raise InputError(f"{tables.path}: image {image.name!r} is in frame {frame}, which is not in the database")
         # People give images other cameras and leave frames as they were: then the image was not taken from that sensor.
         if row["sensor_id"] == image.camera_id:
             mounts[image.image_id] = Mount(rig_of[frame], frame, image.camera_id)
     return mounts
 
 
-def _matched(connection: sqlite3.Connection) -> int:
-    if "matches" not in _tables(connection):
-        return 0
-    (found,) = connection.execute("SELECT COUNT(*) FROM matches WHERE rows > 0").fetchone()
-    return int(found)
-
-
-def _relative_pose(row: sqlite3.Row, path: Path) -> tuple[Array, Array]:
+def _relative_pose(row: Row, path: Path) -> tuple[Array, Array]:
     """Rotation and direction; not a number where there are none, or no translation: then nothing was estimated."""
     nothing = np.full((3, 3), np.nan), np.full(3, np.nan)
-    if "qvec" not in row.keys() or not row["qvec"] or not row["tvec"]:  # noqa: SIM118
+    if not row["qvec"] or not row["tvec"]:
         return nothing
     q = _array(row["qvec"], np.float64, path, "relative rotations")
     t = _array(row["tvec"], np.float64, path, "relative translations")
@@ -264,11 +235,11 @@ def _relative_pose(row: sqlite3.Row, path: Path) -> tuple[Array, Array]:
     return Rotation.from_quat(q[[1, 2, 3, 0]]).as_matrix(), t / length
 
 
-def _fundamental_matrix(row: sqlite3.Row, path: Path) -> Array:
+def _fundamental_matrix(row: Row, path: Path) -> Array:
     """Not a number where there is none, or matches of a plane leave it open. Of rank two: programs that estimate none write
     the identity."""
     nothing = np.full((3, 3), np.nan)
-    if "F" not in row.keys() or not row["F"] or row["config"] not in _EPIPOLAR:  # noqa: SIM118
+    if not row["F"] or row["config"] not in _EPIPOLAR:
         return nothing
     F = _array(row["F"], np.float64, path, "fundamental matrices")
     if len(F) != 9 or not np.isfinite(F).all() or not F.any():
@@ -277,7 +248,7 @@ def _fundamental_matrix(row: sqlite3.Row, path: Path) -> Array:
     return F if np.abs(np.linalg.det(F)) < 1e-6 else nothing
 
 
-def _matrix(row: sqlite3.Row, dtype: Any, path: Path, what: str) -> Any:
+def _matrix(row: Row, dtype: Any, path: Path, what: str) -> Any:
     values = _array(row["data"], dtype, path, what)
     if row["rows"] < 0 or row["cols"] < 0 or len(values) != row["rows"] * row["cols"]:
         raise InputError(f"{path}: the {what} are {len(values)} numbers; expected {row['rows']} x {row['cols']}")

@@ -13,6 +13,7 @@ from initfree.data.reconstruction import Reconstruction
 from initfree.errors import InputError
 from initfree.io import colmap
 from initfree.io.boundary import boundary
+from initfree.io.sqlite import is_database
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ FORMATS = (
         "COLMAP database",
         "database.db with verified matches, of COLMAP or hloc",
         "initfree solve database.db --output out",
-        lambda path: io.database.is_database(path),
+        is_database,
         lambda path, asked: io.database.read_observations(path, asked.intrinsics, asked.names),
     ),
     Format(

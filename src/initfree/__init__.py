@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from initfree.evaluation import Metrics
     from initfree.io.load import load
     from initfree.models.adjust import Adjusted, AdjustOptions, adjust
+    from initfree.models.check import Check, check
     from initfree.result import Result
 
 if sys.platform == "linux":
@@ -35,6 +36,7 @@ __all__ = [
     "AdjustOptions",
     "Adjusted",
     "Certificate",
+    "Check",
     "InputError",
     "Metrics",
     "Problem",
@@ -42,6 +44,7 @@ __all__ = [
     "Result",
     "SolveConfig",
     "adjust",
+    "check",
     "evaluate",
     "load",
     "solve",
@@ -54,6 +57,7 @@ _HOMES = {
     "AdjustOptions": "models.adjust",
     "Adjusted": "models.adjust",
     "Certificate": "certificate",
+    "Check": "models.check",
     "InputError": "errors",
     "Metrics": "evaluation",
     "Problem": "data.problem",
@@ -61,6 +65,7 @@ _HOMES = {
     "Result": "result",
     "SolveConfig": "config",
     "adjust": "models.adjust",
+    "check": "models.check",
     "evaluate": "api",
     "load": "io.load",
     "solve": "api",

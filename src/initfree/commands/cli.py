@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 COMMANDS = {
     "solve": ("initfree.commands.solve:solve", "reconstruct cameras and landmarks from image observations alone"),
     "view": ("initfree.commands.view:view", "see a reconstruction in the browser, as a page or as a picture"),
+    "check": ("initfree.commands.check:check", "judge a model of any program: is it right?"),
     "adjust": ("initfree.commands.adjust:adjust", "adjust a model of any program to its own observations"),
     "evaluate": ("initfree.commands.evaluate:evaluate", "compare a reconstruction with the truth"),
     "convert": ("initfree.commands.convert:convert", "from what can be read to what other programs read"),

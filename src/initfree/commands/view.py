@@ -8,6 +8,7 @@ import tyro
 from initfree.commands.options import Overwrite
 from initfree.drawing.raster import Look
 from initfree.drawing.scene import SOURCE
+from initfree.errors import InputError
 from initfree.io.written import check_replaceable
 from initfree.viewer.export import COMMAND
 from initfree.viewer.export import export as write_export
@@ -30,6 +31,8 @@ def view(
     host: str = "127.0.0.1",
     port: int = 8080,
     max_points: int = MOST,
+    check: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    database: Path | None = None,
     overwrite: Overwrite = False,
 ) -> int:
     """See a reconstruction: cameras, landmarks, what joins the images, the way of the solve, the verdict.
@@ -48,12 +51,21 @@ def view(
         host: Address to serve at; 0.0.0.0 lets other machines look.
         port: Port to serve at; the next free one if it is taken.
         max_points: Landmarks shown at most.
+        check: Judge the model as `initfree check` does, and show what it says.
+        database: With --check, the observations that the model was made from.
         overwrite: Replace also files that no export wrote, or that were changed since.
     """
     if not overwrite:
         for path in export:
             check_replaceable(path.parent, [path.name], COMMAND)
-    scene = read_scene(directory, second, max_points)
+    if database is not None and not check:
+        raise InputError("--database is what --check asks; expected both")
+    if check:
+        from initfree.models.report import checked_scene
+
+        scene = checked_scene(directory, database, max_points)
+    else:
+        scene = read_scene(directory, second, max_points)
     pictures = thumbnails(scene.model.images, images)
     if export:
         for path in export:

@@ -1,6 +1,7 @@
 """summary.html: a run on one page. What came in, what came out, how far to trust it, how to repeat it."""
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
@@ -44,15 +45,7 @@ def summary_page(run: dict[str, Any], scene: Scene, figures: ResidualFigures) ->
         intrinsics=_intrinsics(run),
         charts=_charts(run, figures),
         uncertain=_uncertainty(run),
-        plane={
-            "kind": "plane",
-            "title": "mean error over the image",
-            "cells": figures.cells,
-            "aspect": figures.aspect,
-            "longest": figures.longest,
-            "high": figures.high,
-            "scale": _SCALE,
-        },
+        plane=residual_plane(figures),
         checks=_checks(run),
         command=command(run),
         scripts=[read(name) for name in ("scene.js", "panel.js", "chart.js")],
@@ -163,7 +156,25 @@ def _charts(run: dict[str, Any], figures: ResidualFigures) -> dict[str, list[dic
         title = f"{_STAGES.get(stage['name'], stage['name'])}: {stage['reason']}"
         series = [{"x": list(range(len(y))), "y": [_short(v) for v in y]}]
         costs.append({"kind": "lines", "title": title, "x": "attempted step", "log": True, "series": series})
-    names, failing = list(figures.names), run["certificate"]["failing"]
+    return {"costs": costs, "residuals": residual_charts(run["certificate"]["failing"], figures)}
+
+
+def residual_plane(figures: ResidualFigures) -> dict[str, Any]:
+    """Errors over the image plane, all images on top of each other."""
+    return {
+        "kind": "plane",
+        "title": "mean error over the image",
+        "cells": figures.cells,
+        "aspect": figures.aspect,
+        "longest": figures.longest,
+        "high": figures.high,
+        "scale": _SCALE,
+    }
+
+
+def residual_charts(failing: Sequence[str], figures: ResidualFigures) -> list[dict[str, Any]]:
+    """Median error of each image, those that fail marked, and observations by error."""
+    names = list(figures.names)
     marked = [k for k, name in enumerate(names) if name in failing]
     median = {"kind": "bars", "title": "median error of each image, px", "unit": "px", "names": names, "marked": marked}
     edges = figures.edges
@@ -177,13 +188,10 @@ def _charts(run: dict[str, Any], figures: ResidualFigures) -> dict[str, list[dic
         "names": labels,
         "ticks": [[k, f"{edges[k]:g}"] for k in range(0, len(edges), (len(edges) - 1) // 4)],
     }
-    return {
-        "costs": costs,
-        "residuals": [
-            median | {"values": [_short(v) for v in figures.median]},
-            spread | {"values": [int(v) for v in figures.count]},
-        ],
-    }
+    return [
+        median | {"values": [_short(v) for v in figures.median]},
+        spread | {"values": [int(v) for v in figures.count]},
+    ]
 
 
 def _uncertainty(run: dict[str, Any]) -> list[dict[str, Any]]:

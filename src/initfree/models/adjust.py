@@ -23,7 +23,7 @@ from initfree.errors import InputError
 from initfree.evaluation import similarity
 from initfree.io.convert import model_of
 from initfree.models.arrays import ModelArrays
-from initfree.models.judged import known_cameras
+from initfree.models.judged import own_problem
 from initfree.stages.euclidean.intrinsics import IntrinsicsAdjustment, View
 from initfree.stages.euclidean.layout import Positions
 from initfree.stages.euclidean.lenses import Deviations, Lenses
@@ -134,7 +134,7 @@ class Adjusted:
     def deviations(self) -> dict[str, tuple[float, float, float]]:
         """By image name one standard deviation of its rotation (degrees), its centre (share of the scene's extent) and its
         focal length (share; zero where intrinsics were not free), against the model as a whole."""
-        problem, reconstruction = known_cameras(self.model, "found" if self._free else "known")
+        problem, reconstruction = own_problem(self.model, "found" if self._free else "known")
         with one_blas_thread():
             u: Uncertainty = Evidence(problem, reconstruction).uncertainty
         values = zip(u.rotation.tolist(), u.centre.tolist(), u.focal.tolist(), strict=True)

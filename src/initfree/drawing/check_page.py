@@ -1,0 +1,60 @@
+"""summary.html of `initfree check`: the verdict on a model of any program on one page."""
+
+from typing import Any
+
+import numpy as np
+
+from initfree.drawing.page import environment, read
+from initfree.drawing.residual_figures import ResidualFigures
+from initfree.drawing.scene import Scene
+from initfree.drawing.summary import LANDMARKS, STEP_LANDMARKS, STEPS, residual_charts, residual_plane
+
+_BADGES = {"accepted": "yes", "not accepted": "no", "undecided": "no"}
+_PROMISES = {
+    "accepted": "Accepted promises that the observations determine this model and agree with it, up to a similarity.",
+    "not accepted": "Not accepted: something in these observations contradicts the model, or leaves it open.",
+    "undecided": "Undecided: nothing contradicts the model, and not enough speaks for it.",
+}
+
+
+def check_page(told: dict[str, Any], scene: Scene, figures: ResidualFigures) -> str:
+    """The page as HTML; `told` is what check.json holds."""
+    images = list(told["images"].values())
+    return environment().get_template("check.html.j2").render(
+        told=told,
+        badge=_BADGES[told["verdict"]],
+        promise=_PROMISES[told["verdict"]],
+        scene_data=scene.to_json(LANDMARKS, STEPS, STEP_LANDMARKS),
+        cards=_cards(told, images),
+        witnesses=sorted(told["witnesses"], key=lambda one: -one["weight"]),
+        checks=sorted(told["certificate"]["checks"], key=lambda one: np.inf if one["margin"] is None else one["margin"]),
+        images=sorted(images, key=lambda one: (one["trusted"], one["fitting"] or 0.0)),
+        charts=[*residual_charts([one["name"] for one in images if not one["trusted"]], figures), residual_plane(figures)],
+        scripts=[read(name) for name in ("scene.js", "panel.js", "chart.js")],
+    )  # fmt: skip
+
+
+def _cards(told: dict[str, Any], images: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    untrusted = sum(not image["trusted"] for image in images)
+    deviations = [
+        [one[key] for one in images if one[key] is not None] for key in ("rotation_degrees", "centre_share_of_extent")
+    ]
+    rotation, centre = (float(np.median(values)) if values else float("nan") for values in deviations)
+    against = [one for one in told["intrinsics"].values() if one["contradicted"]]
+    certificate = told["certificate"]
+    return [
+        ("Images", f"{len(images) - untrusted} of {len(images)}", "that the verdict vouches for"),
+        ("Error", f"{certificate['median_pixels'] or 0.0:.2g} px", "median over the observations that were asked"),
+        (
+            "Fit",
+            f"{100.0 * certificate['inlier_share']:.1f}%",
+            "all matches" if told["database"] else "of what the model kept",
+        ),
+        ("Certain to", f"± {rotation:.2g}°", f"and ± {100.0 * centre:.2g}% of the extent, in the median"),
+        ("Intrinsics", "contradicted" if against else "agree", f"{len(told['intrinsics'])} cameras asked"),
+    ]
+
+
+def _median(values: list[float | None]) -> float:
+    known = [value for value in values if value is not None]
+    return float(np.median(known)) if known else float("nan")

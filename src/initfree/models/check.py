@@ -1,0 +1,265 @@
+"""Is a model of any program right? Decided from its images' observations alone: no truth is needed.
+
+The model's cameras are judged where they are, first of all on the observations that its maker started from, which also hold
+what it deleted. An adjustment, and a solve from nothing, share the model's observations and their survivorship: how far the
+first moves is evidence, the second is no witness at all for matches between things that only look alike.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pycolmap
+
+from initfree.certificate import Certificate, certify, judge
+from initfree.certificate.checks import NOT_DOUBLED, listed
+from initfree.certificate.uncertainty import Uncertainty
+from initfree.data.observations import Observations
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
+from initfree.engine.parallel import one_blas_thread
+from initfree.errors import InputError
+from initfree.io.convert import model_of
+from initfree.io.load import load_observations
+from initfree.models.judged import all_observations, own_problem
+from initfree.models.witnesses import (
+    DOUBT,
+    SETTLED,
+    Intrinsics,
+    Witness,
+    at_optimum,
+    certified,
+    contradicted,
+    independent,
+    intrinsics,
+    unjudged,
+)
+
+Verdict = Literal["accepted", "not accepted", "undecided"]
+OWN, ALL = "its own observations", "all matches"
+_AMBIGUOUS = {"no other", "not reversed", NOT_DOUBLED, "hinge", "determined"}
+"""checks of the certificate that say that another reconstruction fits too"""
+
+
+@dataclass(frozen=True)
+class ImageReport:
+    """What is known of one registered image."""
+
+    name: str
+    trusted: bool
+    reasons: tuple[str, ...]
+    """why not"""
+    observations: int
+    """of the model itself, on landmarks with three of them"""
+    fitting: float | None
+    """share of the observations that fit: of those of the database, else of the model's own"""
+    rotation_degrees: float | None
+    """one standard deviation"""
+    centre_share_of_extent: float | None
+    focal_share: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """The verdict on a model, and what it rests on."""
+
+    verdict: Verdict
+    reason: str
+    weight: float
+    """of the strongest witness against it: below one if and only if nothing refuses it"""
+    witnesses: tuple[Witness, ...]
+    images: tuple[ImageReport, ...]
+    intrinsics: tuple[Intrinsics, ...]
+    ambiguity: str | None
+    """whether, and how, another reconstruction fits as well"""
+    take_again: str
+    """where the images hold together least, and which of them to take again, or more of"""
+    certificate: Certificate
+    """of the observations of the database, else of the model's own"""
+    model: pycolmap.Reconstruction
+    source: str
+    database: str | None
+
+    @property
+    def problem(self) -> Problem:
+        """What was judged."""
+        return self.certificate.evidence.problem
+
+    @property
+    def reconstruction(self) -> Reconstruction:
+        """The model's cameras, and the landmarks of the problem."""
+        return self.certificate.evidence.reconstruction
+
+    @property
+    def accepted(self) -> bool:
+        return self.verdict == "accepted"
+
+    @property
+    def untrusted(self) -> tuple[ImageReport, ...]:
+        """Images that the verdict does not vouch for."""
+        return tuple(image for image in self.images if not image.trusted)
+
+    @cached_property
+    def deviations(self) -> Uncertainty:
+        """Standard deviations of the judged cameras."""
+        with one_blas_thread():
+            return self.certificate.evidence.uncertainty
+
+    def to_dict(self) -> dict[str, Any]:
+        """check.json."""
+        joint = self.certificate.evidence.joint
+        names = self.problem.names
+        return {
+            "model": self.source,
+            "database": self.database,
+            "verdict": self.verdict,
+            "accepted": self.accepted,
+            "reason": self.reason,
+            "weight": self.weight,
+            "witnesses": [asdict(one) for one in self.witnesses],
+            "images": {image.name: asdict(image) for image in self.images},
+            "intrinsics": {
+                str(one.camera_id): asdict(one) | {"change": one.change, "contradicted": one.contradicted}
+                for one in self.intrinsics
+            },
+            "ambiguity": self.ambiguity,
+            "weakest_joint": {
+                "images": [names[k] for k in np.flatnonzero(joint.smaller)],
+                "joining_landmarks": joint.joining,
+                "that_fit": joint.fitting,
+            },
+            "take_again": self.take_again,
+            "certificate": self.certificate.to_dict(),
+        }
+
+    def write(self, directory: str | Path) -> None:
+        """Write check.json and summary.html, as `initfree check --output` does."""
+        from initfree.models.report import write_check
+
+        write_check(self, Path(directory))
+
+    def __repr__(self) -> str:
+        return f"Check({self.verdict}: {self.reason})"
+
+
+def check(
+    model: pycolmap.Reconstruction | str | Path,
+    problem: Problem | Observations | str | Path | None = None,
+    *,
+    known: bool = False,
+) -> Check:
+    """Judge a reconstruction of any program.
+
+    Args:
+        model: A pycolmap.Reconstruction, or a path that `initfree convert` reads.
+        problem: The observations that the model was made from, best with all verified matches (a COLMAP database): a
+            problem, or a path that `load` reads. Without it the model's own are all there is, from which its maker has
+            deleted what misses, and folded models may pass.
+        known: Whether the intrinsics were calibrated beforehand, and not estimated from these images.
+    """
+    found = model if isinstance(model, pycolmap.Reconstruction) else model_of(Path(model))
+    source = "a model in memory" if isinstance(model, pycolmap.Reconstruction) else str(model)
+    with one_blas_thread():
+        return _check(found, source, _observations(problem), "known" if known else "found")
+
+
+def _observations(problem: Problem | Observations | str | Path | None) -> Observations | None:
+    if isinstance(problem, Problem):
+        return problem.observations
+    return load_observations(Path(problem), "refine") if isinstance(problem, str | Path) else problem
+
+
+def _check(model: pycolmap.Reconstruction, source: str, seen: Observations | None, status: str) -> Check:
+    posed = tuple(sorted(image.name for image in model.images.values() if image.has_pose))
+    if len(posed) < 2:
+        raise InputError(f"{source} has {len(posed)} images with a pose; expected at least 2")
+    own = has_observations(model)
+    if not own and seen is None:
+        raise InputError(
+            f"{source} has poses but no observations, which alone can tell whether they are right; expected the database "
+            "that it was made from beside it (--database)"
+        )
+    judged: dict[str, Certificate] = {}
+    if own:
+        judged[OWN] = certify(*own_problem(model, status, source))
+    if seen is not None:
+        judged[ALL] = certify(*all_observations(model, seen, status))
+    held = judged[OWN] if own else judged[ALL]
+    cameras = intrinsics(held.evidence)
+    witnesses = [certified(certificate, where) for where, certificate in judged.items()]
+    witnesses += [at_optimum(held.evidence), contradicted(held.evidence.problem, cameras)]
+    witnesses.append(unjudged(posed, [certificate.evidence.problem for certificate in judged.values()]))
+    *_, certificate = judged.values()
+    if _could_settle(witnesses, list(judged.values())):
+        witness = independent(certificate.evidence)
+        if witness.weight < DOUBT:
+            judged = {where: judge(one.evidence.adding(confirmed=True)) for where, one in judged.items()}
+            witnesses[: len(judged)] = [certified(one, where) for where, one in judged.items()]
+            *_, certificate = judged.values()
+        witnesses.append(witness)
+    against = sorted((one for one in witnesses if one.refuses), key=lambda one: -one.weight)
+    doubts = [one for one in witnesses if one.doubts]
+    verdict: Verdict = "not accepted" if against else "undecided" if doubts else "accepted"
+    told = against or doubts
+    reason = "; ".join(one.sentence for one in told) if told else _agreement(certificate, seen is not None)
+    return Check(
+        verdict, reason, max(one.weight for one in witnesses), tuple(witnesses),
+        tuple(_images(model, posed, told, certificate)), cameras, _ambiguity(certificate), _weakest(certificate),
+        certificate, model, source, None if seen is None else seen.source,
+    )  # fmt: skip
+
+
+def _could_settle(witnesses: list[Witness], certificates: list[Certificate]) -> bool:
+    """Whether nothing but doubts that a solve from nothing settles keeps the model from being accepted."""
+    if any(one.refuses for one in witnesses) or not any(one.doubts for one in witnesses):
+        return False
+    failed = [finding for certificate in certificates for finding in certificate.findings if not finding.passed]
+    return all(finding.check in SETTLED for finding in failed)
+
+
+def has_observations(model: pycolmap.Reconstruction) -> bool:
+    """Whether any keypoint of an image with a pose belongs to a point."""
+    return any(image.has_pose and image.num_points3D > 0 for image in model.images.values())
+
+
+def _agreement(certificate: Certificate, matched: bool) -> str:
+    return (
+        certificate.reason if matched else f"{certificate.reason}; nothing but what the model kept of its matches was asked"
+    )
+
+
+def _images(
+    model: pycolmap.Reconstruction, posed: tuple[str, ...], told: Iterable[Witness], certificate: Certificate
+) -> Iterable[ImageReport]:
+    kept = {image.name: int(image.num_points3D) for image in model.images.values()}
+    place = {name: k for k, name in enumerate(certificate.evidence.names)}
+    e = certificate.evidence
+    share, u = e.by_camera.share, e.uncertainty
+    for name in posed:
+        reasons = tuple(one.sentence for one in told if name in one.images)
+        k = place.get(name)
+        if k is None:
+            yield ImageReport(name, False, reasons or ("too few observations hold it",), kept[name], None, None, None, None)
+            continue
+        figures = (float(values[k]) for values in (share, u.rotation, u.centre, u.focal))
+        yield ImageReport(name, not reasons, reasons, kept[name], *figures)
+
+
+def _ambiguity(certificate: Certificate) -> str | None:
+    failed = [f.reason for f in certificate.findings if not f.passed and f.check in _AMBIGUOUS]
+    return "; ".join(failed) or None
+
+
+def _weakest(certificate: Certificate) -> str:
+    """Where more photographs would help most."""
+    e = certificate.evidence
+    j = e.joint
+    names = tuple(e.names[k] for k in np.flatnonzero(j.smaller))
+    shape = ""
+    if e.asked("hinge") and e.hinge.hold < 1.0:
+        shape = f", {e.hinge.shape},"
+    few = f"{j.fitting} of {j.joining} landmarks{shape} join {listed(names)} with the rest and fit both"
+    return f"the images hold together least here: {few}; photographs that overlap both sides would help most"

@@ -1,0 +1,190 @@
+"""What speaks against a model of another program, each in its own figure: pure functions of problem and reconstruction.
+
+A witness has a `weight`: from one on it is a reason to refuse, and how far beyond says how strongly. Limits were chosen on
+models of one half of the study's seeds (`benchmarks/foreign.py`); docs/check.md says how often they are wrong on the other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from initfree.auto.strategy import solve_auto
+from initfree.certificate import Certificate, Evidence
+from initfree.certificate.checks import CERTAIN_FOCAL_LENGTH, Finding, listed
+from initfree.certificate.closeness import closeness
+from initfree.certificate.thresholds import SIGNIFICANT
+from initfree.config import SolveConfig
+from initfree.data.problem import Problem
+from initfree.data.reconstruction import Reconstruction
+from initfree.evaluation import global_rotation
+from initfree.stages.euclidean import AdjustConfig, FreeIntrinsics, adjust
+from initfree.stages.euclidean.residuals import INLIER_PIXELS, robust_cost
+
+UNJUDGED = 5.0
+"""weight of images that nothing can be said of"""
+DOUBT = 0.9
+"""weight of what is not enough to refuse, and too much to accept"""
+MAX_MOVED = 5.0
+"""percent of AUC@20 by which a model may be off the optimum of its own observations"""
+MAX_TURN, MAX_SHIFT = 2.0, 0.1
+"""degrees, and share of the cameras' median distance from their middle, by which an image that such a move names is off"""
+MAX_FOCAL_CHANGE = 0.03
+"""share by which a focal length may be off the one that the observations have"""
+MIN_DEVIATIONS = 5.0
+"""standard deviations of a focal length, below which a change of it is chance"""
+FOCAL_CHECKS = {CERTAIN_FOCAL_LENGTH, "focal length", "one focal length"}
+"""of the certificate: they say that the observations leave the focal length open, not that the model is wrong"""
+SETTLED = {"even cameras", "coherent errors", "safe parallax"}
+"""doubts whether a reconstruction is turned or bent: a solve from nothing that finds the same cameras settles these. It has
+the same matches, so doubts about matches it does not settle"""
+_STEPS = 30
+
+
+@dataclass(frozen=True)
+class Witness:
+    """One reason for or against a model."""
+
+    name: str
+    weight: float
+    sentence: str
+    images: tuple[str, ...] = ()
+    """that it speaks of"""
+
+    @property
+    def refuses(self) -> bool:
+        return self.weight >= 1.0
+
+    @property
+    def doubts(self) -> bool:
+        return not self.refuses and self.weight >= DOUBT
+
+
+@dataclass(frozen=True)
+class Intrinsics:
+    """A camera's focal length as the model has it, and as the model's own observations have it."""
+
+    camera_id: int
+    focal: float
+    found: float
+    """pixels, where focal length and first radial coefficient are free beside everything else"""
+    deviation: float
+    """standard deviation of a focal length, as a share"""
+    significant: bool
+    """whether freeing them lowers the cost by more than chance"""
+
+    @property
+    def change(self) -> float:
+        """As a share."""
+        return self.found / self.focal - 1.0
+
+    @property
+    def contradicted(self) -> bool:
+        return self.significant and abs(self.change) > max(MAX_FOCAL_CHANGE, MIN_DEVIATIONS * self.deviation)
+
+
+def unjudged(posed: tuple[str, ...], judged: Sequence[Problem]) -> Witness:
+    """Registered images that too little holds: a verdict on the others would be silent about them."""
+    held = {name for problem in judged for name in problem.names}
+    gone = tuple(name for name in posed if name not in held)
+    parts = min(problem.dropped.components for problem in judged)
+    apart = f" (the observations fall into {parts} parts that share no landmark)" if parts > 1 else ""
+    sentence = f"{len(gone)} of {len(posed)} registered images are not held by the others{apart}: {listed(gone)}"
+    return Witness("unjudged images", UNJUDGED if gone else 0.0, sentence if gone else "every image is judged", gone)
+
+
+def certified(certificate: Certificate, where: str) -> Witness:
+    """What the certificate says; a focal length that the observations leave open is a doubt."""
+    settled = certificate.evidence.history.confirmed
+    failed = [f for f in certificate.findings if not (f.passed or (f.doubt and settled))]
+    hard = [f for f in failed if not f.doubt and f.check not in FOCAL_CHECKS]
+    told = hard or failed
+    sentence = f"{where}: {'; '.join(f.reason for f in told) if told else certificate.reason}"
+    weight = 1.0 + max(-f.margin for f in hard) if hard else DOUBT if failed else _calm(certificate.findings)
+    return Witness(f"certificate, {where}", weight, sentence, tuple(dict.fromkeys(n for f in told for n in f.failing)))
+
+
+def _calm(findings: tuple[Finding, ...]) -> float:
+    """Below a doubt: the closer the nearest threshold, the higher."""
+    return 0.5 - min(0.5, max(0.0, min((f.margin for f in findings), default=0.5)))
+
+
+def at_optimum(e: Evidence) -> Witness:
+    """A robust adjustment of poses and landmarks to the model's own observations must not lead far away."""
+    limits = AdjustConfig(scales=(INLIER_PIXELS,), max_iterations=_STEPS, tolerance=1e-6, near=True)
+    found, _ = adjust(e.problem, e.reconstruction, limits)
+    auc = min(closeness(e.reconstruction.R, e.reconstruction.centres, found.R, found.centres, 20.0))
+    moved = (100.0 - auc) / MAX_MOVED
+    if moved < 1.0:
+        return Witness("at its optimum", moved, "it is at the optimum of its own observations")
+    far = _moved(e.reconstruction, found)
+    images = tuple(name for name, off in zip(e.names, far, strict=True) if off)
+    which = f": {listed(images)}" if images else ""
+    sentence = f"adjusted to its own observations it moves to another place (AUC@20 {auc:.0f} against it){which}"
+    return Witness("at its optimum", moved, sentence, images)
+
+
+def _moved(before: Reconstruction, after: Reconstruction) -> NDArray[np.bool_]:
+    """Cameras that an adjustment turned or moved against the others, (cameras,)"""
+    R, c = global_rotation(after.R, before.R), (after.centres, before.centres)
+    off = np.degrees(Rotation.from_matrix(after.R @ R.T @ before.R.transpose(0, 2, 1)).magnitude())
+    x, y = (points - np.median(points, axis=0) for points in c)
+    size = np.median(np.linalg.norm(y, axis=1))
+    s = size / max(float(np.median(np.linalg.norm(x, axis=1))), 1e-300)
+    return (off > MAX_TURN) | (np.linalg.norm(s * x @ R.T - y, axis=1) > MAX_SHIFT * size)
+
+
+def intrinsics(e: Evidence) -> tuple[Intrinsics, ...]:
+    """Focal length and k1 of every camera freed, beside everything else."""
+    problem, reconstruction, deviation = e.problem, e.reconstruction, e.uncertainty.focal
+    free = FreeIntrinsics(focal=True, radial=1)
+    limits = AdjustConfig(free=free, scales=(INLIER_PIXELS,), max_iterations=_STEPS, tolerance=1e-6, near=True)
+    before = robust_cost(problem, reconstruction)
+    settled, _ = adjust(problem, reconstruction, AdjustConfig(scales=(INLIER_PIXELS,), max_iterations=_STEPS, near=True))
+    found, _ = adjust(problem, reconstruction, limits)
+    cost = min(robust_cost(problem, settled), before)
+    gain = 2.0 * problem.tracks.observations * (1.0 - robust_cost(problem, found) / max(cost, 1e-300))
+    ids, first = np.unique(problem.camera_ids, return_index=True)
+    cameras = problem.observations.cameras
+    return tuple(
+        Intrinsics(
+            int(k), cameras[int(k)].mean_focal_length(), cameras[int(k)].mean_focal_length() * float(found.focal[i]),
+            float(deviation[i]), gain > SIGNIFICANT * len(ids),
+        )
+        for k, i in zip(ids, first, strict=True)
+    )  # fmt: skip
+
+
+def contradicted(problem: Problem, cameras: tuple[Intrinsics, ...]) -> Witness:
+    """Focal lengths that the observations contradict."""
+    against = [one for one in cameras if one.contradicted]
+    if not against:
+        return Witness("intrinsics", 0.0, "nothing contradicts the focal lengths")
+    worst = max(against, key=lambda one: abs(one.change))
+    chosen = {one.camera_id for one in against}
+    images = tuple(n for n, k in zip(problem.names, problem.camera_ids.tolist(), strict=True) if k in chosen)
+    sentence = (
+        f"the images contradict the focal length of camera {worst.camera_id}: {worst.focal:.0f} px in the model, "
+        f"{worst.found:.0f} px where it is free ({worst.change:+.0%})"
+    )
+    return Witness("intrinsics", abs(np.log1p(worst.change)) / MAX_FOCAL_CHANGE, sentence, images)
+
+
+def independent(e: Evidence) -> Witness:
+    """A solve from nothing of what was judged, with the model's intrinsics: whether it finds the same cameras."""
+    reconstruction = e.reconstruction
+    found = solve_auto(replace(e.problem, intrinsics="given"), SolveConfig())
+    name = "solve from nothing"
+    if not found.accepted:
+        return Witness(name, DOUBT, "a solve from nothing finds no reconstruction that it accepts")
+    place = {image: k for k, image in enumerate(reconstruction.names)}
+    same = reconstruction.subset(np.array([place[image] for image in found.reconstruction.names]), slice(None))
+    other = found.reconstruction
+    auc = min(closeness(same.R, same.centres, other.R, other.centres, 20.0))
+    if auc >= 100.0 - MAX_MOVED and len(other.names) == len(reconstruction.names):
+        return Witness(name, 0.0, "a solve from nothing finds the same cameras")
+    return Witness(
+        name, (100.0 - auc) / MAX_MOVED, f"a solve from nothing finds other cameras (AUC@20 {auc:.0f} against these)"
+    )

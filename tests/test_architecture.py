@@ -24,7 +24,7 @@ ROOMS = (
     ("arrays.synchronisation",),
     ("drawing", "result"),
     ("io", "stages.pipeline"),
-    ("auto",),
+    ("auto", "photographs"),
     ("models",),
     ("api", "viewer"),
     ("generator",),

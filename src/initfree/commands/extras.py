@@ -4,6 +4,7 @@ MODULES = {
     "view": ("viser",),
     "generate": ("pydantic", "pydantic_core", "embreex", "trimesh", "matplotlib", "PIL", "OpenEXR"),
     "sleap": ("h5py",),
+    "video": ("av",),
     "bench": ("dask", "distributed", "filelock", "pyarrow", "pandas", "plotly"),
 }
 """extra: the modules that its packages bring"""

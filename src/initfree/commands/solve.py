@@ -16,6 +16,7 @@ from initfree.api import solve as solve_problem
 from initfree.auto.search import most_starts
 from initfree.commands.display import print_metrics, print_result, print_verdict
 from initfree.commands.options import Output, Overwrite
+from initfree.commands.photographs import is_unmatched, matched
 from initfree.commands.solve_progress import Shown, SolveProgress
 from initfree.config import SolveConfig, Strategy
 from initfree.data.observations import Intrinsics
@@ -33,6 +34,7 @@ from initfree.io.run_json import plain
 from initfree.io.staged import staged_directory
 from initfree.io.write import COMMAND, planned, write_into
 from initfree.io.written import check_replaceable
+from initfree.photographs.settings import Matching
 from initfree.result import Result
 
 NOT_ACCEPTED = 3
@@ -53,6 +55,7 @@ def solve(
     config: tyro.conf.OmitArgPrefixes[SolveConfig],
     shown: tyro.conf.OmitArgPrefixes[Shown],
     alignment: tyro.conf.OmitArgPrefixes[Alignment],
+    matching: tyro.conf.OmitArgPrefixes[Matching],
     strategy: Strategy = "auto",
     min_obs: int = 3,
     intrinsics: Intrinsics | None = None,
@@ -64,14 +67,15 @@ def solve(
     summary: bool = True,
     overwrite: Overwrite = False,
 ) -> int:
-    """Reconstruct cameras and landmarks from image observations alone.
+    """Reconstruct cameras and landmarks from photographs, or from image observations alone.
 
     Writes OUTPUT/sparse/0 (a COLMAP model), OUTPUT/run.json, OUTPUT/summary.html (the run on a page) and OUTPUT/trace.npz
-    (its steps, for `initfree view`). Poses and points of the input are not read. The exit code is 0 if the reconstruction is
+    (its steps, for `initfree view`); of photographs also OUTPUT/database.db, their features and matches, used again:
+    an interrupted run continues. Poses and points of the input are not read. The exit code is 0 if the reconstruction is
     accepted by the certificate, 3 if it is not, 2 for bad input.
 
     Args:
-        input: COLMAP model or database, BAL file, or anything else that `initfree formats` lists.
+        input: Folder of photographs, video, COLMAP model or database, or anything else that `initfree formats` lists.
         output: Directory to write to.
         strategy: auto tries several starts, the first as configured here, until one is certified, and leaves out wrong
             matches at the end; single runs the paper's pipeline once, exactly as configured.
@@ -94,12 +98,19 @@ def solve(
     _refuse_to_overwrite(output, input, truth)
     if not overwrite:
         check_replaceable(output, planned(moments=False, summary=summary), COMMAND)
-    problem = load(input, min_obs, intrinsics, None if image_list is None else image_names(image_list))
-    if images is not None:
-        check_images(problem, images)
     if config.rotations == "truth" and truth is None:
         raise InputError("--rotations truth takes rotations from a model; give it with --truth MODEL")
     model = None if truth is None else load_model(truth)
+    if is_unmatched(input):
+        input, wanted, folder = matched(
+            input, output, matching, shown, image_list=image_list, threads=threads, overwrite=overwrite
+        )
+        images = images or folder
+    else:
+        wanted = None if image_list is None else image_names(image_list)
+    problem = load(input, min_obs, intrinsics, wanted)
+    if images is not None:
+        check_images(problem, images)
     if parts is not None:
         if strategy != "auto" or config.rotations == "truth":
             raise InputError("--parts solves each part with the strategy auto and estimated rotations; expected no other")

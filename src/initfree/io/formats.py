@@ -172,7 +172,8 @@ FORMATS = (
 """in the order in which they are tried"""
 
 
-_PHOTOGRAPHS = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp")
+PHOTOGRAPHS = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".ppm", ".pgm")
+"""endings of files that are images"""
 _LOOKED_AT = 1000
 """entries of a directory that are looked at for images"""
 
@@ -183,24 +184,29 @@ def format_of(path: Path) -> Format:
         raise InputError(f"{path} does not exist; expected {_expected()}")
     if not path.is_dir():
         regular(path)
-    for one in FORMATS:
-        if one.recognises(path):
-            return one
+    found = recognised(path)
+    if found is not None:
+        return found
     if path.is_file() and path.stat().st_size == 0:
         raise InputError(f"{path} is empty (0 bytes); expected {_expected()}")
     if _photographs(path):
         raise InputError(
-            f"{path} holds images, which are not matched here; expected their matches: the database after `colmap "
-            "feature_extractor` and `colmap exhaustive_matcher`, or what `initfree formats` lists"
+            f"{path} holds photographs, which are not matched yet; `initfree solve {path} --output OUT` matches and solves "
+            "them, in Python initfree.photographs.match(FOLDER, DATABASE) writes the database to load"
         )
     kind = "holds nothing that can be read" if path.is_dir() else "is of no format that can be read"
     raise InputError(f"{path} {kind}; expected {_expected()} (`initfree formats` tells what each looks like)")
 
 
+def recognised(path: Path) -> Format | None:
+    """The format of what is at `path`, None where it has none."""
+    return next((one for one in FORMATS if one.recognises(path)), None)
+
+
 def _photographs(path: Path) -> bool:
-    """Whether it is an image, or a directory of some: what somebody gives who takes this for a matcher."""
-    found = [path] if path.is_file() else list(islice(path.iterdir(), _LOOKED_AT))
-    return any(one.suffix.lower() in _PHOTOGRAPHS for one in found)
+    """Whether it is an image, or a directory of some or of directories of some."""
+    found = [path] if path.is_file() else list(islice((*path.glob("*"), *path.glob("*/*")), _LOOKED_AT))
+    return any(one.suffix.lower() in PHOTOGRAPHS for one in found)
 
 
 def _expected() -> str:

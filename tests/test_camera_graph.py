@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 from synthetic import random_tracks, ring
 
 from initfree.data import camera_graph
-from initfree.data.camera_graph import neighbours, seriated, smoothest, without_diagonal
+from initfree.data.camera_graph import neighbours, seriated, smoothest, spectral_gap, without_diagonal
 
 
 def test_sparse_eigenvectors_are_the_dense_ones(monkeypatch: pytest.MonkeyPatch):
@@ -57,3 +57,16 @@ def test_a_shuffled_graph_is_put_in_order(kind):
     assert np.array_equal(np.sort(order), np.arange(n))
     assert (steps == 1).all()
     assert np.array_equal(seriated(csr_array(shared)), np.arange(n)), "an order that is good stays"
+
+
+@pytest.mark.parametrize("most", [0, 500])
+def test_the_spectral_gap_of_graphs_that_are_known(monkeypatch: pytest.MonkeyPatch, most: int):
+    monkeypatch.setattr(camera_graph, "_DENSE", most)
+    n = 12
+    complete = np.ones((n, n)) - np.eye(n)
+    assert spectral_gap(csr_array(complete)) == pytest.approx(n / (n - 1))
+    assert spectral_gap(csr_array(np.ones((n, n)))) == pytest.approx(1.0), "a step may end where it began"
+    cycle = np.roll(np.eye(n), 1, axis=1) + np.roll(np.eye(n), -1, axis=1)
+    assert spectral_gap(csr_array(cycle)) == pytest.approx(1.0 - np.cos(2.0 * np.pi / n))
+    apart = np.kron(np.eye(2), np.ones((n // 2, n // 2)))
+    assert spectral_gap(csr_array(apart)) == pytest.approx(0.0, abs=1e-9)

@@ -9,7 +9,7 @@ from synthetic import random_tracks, ring
 import initfree
 from initfree.data.tracks import Array, Tracks
 from initfree.engine.levenberg_marquardt import LMConfig
-from initfree.engine.linear_solver import LinearSolver, conjugate_gradients
+from initfree.engine.linear_solver import LinearSolver, conjugate_gradients, power_series
 from initfree.engine.matrix import ImplicitMatrix
 from initfree.engine.reduced_system import ReducedSystem
 from initfree.errors import InputError
@@ -146,3 +146,47 @@ def test_limits_of_a_solver_are_checked():
         initfree.SolveConfig(linear_solver="cg")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="inner_tolerance is 1"):
         initfree.SolveConfig(inner_tolerance=1.0)
+
+
+def test_the_counted_stop_is_that_of_povar():
+    """Of terms 2^-i the sum is 2 - 2^-i: PoVar goes on until i 2^-i is below a share of it, the other stop until 2^-i is."""
+
+    def terms(stop: str) -> int:
+        calls = 0
+
+        def half(x: Array) -> Array:
+            nonlocal calls
+            calls += 1
+            return 0.5 * x
+
+        power_series(lambda x: x, half, np.ones((1, 3, 4)), LinearSolver("power", 50, 0.01, stop))  # type: ignore[arg-type]
+        return calls
+
+    assert terms("term") == next(i for i in range(1, 50) if 2.0**-i <= 0.01 * (2.0 - 2.0**-i))
+    assert terms("counted") == next(i for i in range(1, 50) if i * 2.0**-i <= 0.01 * (2.0 - 2.0**-i))
+    assert terms("counted") > terms("term")
+
+
+@pytest.mark.parametrize("solver", ["exact", "power"])
+def test_column_scaling_damps_by_the_columns(solver):
+    """λ diag(Ju'Ju): a first step is that of a dense solve with just that damping."""
+    case = Case(3)
+    stage = VariableProjection(
+        case.tracks, np.random.default_rng(3).uniform(-1.0, 1.0, (case.tracks.observations, 2)), make("pose", 0.2), case.P,
+        solver=LinearSolver(solver, 4000, 1e-14), column_scaling=True,
+    )  # fmt: skip
+    scene = dense_problem(*_dense_at(stage, case.tracks))
+    stage.linearise()
+    H, g = scene.rw2_system(None)
+    U = np.diagonal(scene.Ju.T @ scene.Ju)
+    trial = stage.attempt(0.5)
+    assert trial is not None
+    assert_allclose((trial.P - stage.P).reshape(-1), -np.linalg.solve(H + 0.5 * np.diag(U), g), rtol=1e-6, atol=1e-9)
+
+
+def _dense_at(stage: VariableProjection, tracks: Tracks) -> tuple:
+    """What the dense reference is made of, at the state of a stage."""
+    m, formulation = stage._m, make("pose", 0.2)
+    assert isinstance(formulation, LinearFormulation)
+    r = np.einsum("nka,na->nk", formulation.rows(m), project(tracks, stage.P, stage.X) - homogeneous(m))
+    return tracks, formulation.rows(m), r, stage.P, stage.X

@@ -45,7 +45,11 @@ def score(scene: Scene, upgraded: Upgraded):
 
 
 @pytest.mark.parametrize(
-    "name", ["linear1997", "linear", "calibrated", "refined", "refined1997", "selected", "selected-linear"]
+    "name",
+    [
+        *("linear1997", "linear1997-public", "linear2004", "linear", "calibrated"),
+        *("refined", "refined1997", "selected", "selected-linear"),
+    ],
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_exact_calibrated_cameras(scene, name, seed):
@@ -164,3 +168,36 @@ def test_selection_prefers_cheirality_and_then_plausible_focal_lengths(scene):
     assert better(exact, good, zoomed) is good
     assert better(exact, zoomed, good) is good
     assert better(exact, behind, zoomed) is zoomed
+
+
+def test_the_public_upgrades_leave_nan_where_the_quadric_is_indefinite(scene):
+    """Random cameras have no Ω*: its third eigenvalue is negative about as often as not, and that is a failed run."""
+    failed = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        n, landmarks = scene.tracks.cameras, scene.tracks.landmarks
+        wild = Projective(scene.tracks, rng.normal(size=(n, 3, 4)), rng.normal(size=(landmarks, 4)), False)
+        upgraded = upgrade("linear1997-public", wild)
+        nowhere = np.isnan(upgraded.reconstruction.R)
+        assert nowhere.all() or not nowhere.any()
+        if nowhere.all():
+            failed += 1
+            metrics = score(scene, upgraded)
+            assert metrics.rotation_auc20 == metrics.translation_auc20 == 0.0
+            assert metrics.cameras_recovered == 0
+            assert np.isnan(metrics.landmark_rmse)
+    assert 0 < failed < 12
+
+
+def test_the_public_upgrades_weigh_in_their_own_units(scene):
+    """In pixels skew and aspect outweigh the principal point; in units of the image's size the focal length counts too."""
+    noisy = projective(scene, np.random.default_rng(0), focal=np.full(12, 1.3), noise=1e-4)
+    pixels = replace(noisy, pixels=np.full(12, 320.0), sizes=np.full(12, 1120.0))
+    focal = {
+        name: np.median(np.abs(np.log(upgrade(name, pixels).reconstruction.focal / 1.3)))  # type: ignore[arg-type]
+        for name in ("linear1997-public", "linear2004")
+    }
+    assert not np.allclose(
+        upgrade("linear1997-public", noisy).reconstruction.focal, upgrade("linear1997-public", pixels).reconstruction.focal
+    )
+    assert max(focal.values()) < 0.5

@@ -10,7 +10,11 @@ LossName = Literal["none", "cauchy", "cauchy-consistent"]
 RefineLossName = Literal["none", "cauchy"]
 RotationSource = Literal["truth", "estimated"]
 LinearSolverName = Literal["exact", "power", "pcg"]
-UpgradeName = Literal["none", "linear1997", "linear", "calibrated", "refined", "refined1997", "selected", "selected-linear"]
+SeriesStop = Literal["term", "counted"]
+UpgradeName = Literal[
+    "none", "linear1997", "linear1997-public", "linear2004", "linear", "calibrated",
+    "refined", "refined1997", "selected", "selected-linear",
+]  # fmt: skip
 Strategy = Literal["auto", "single"]
 
 
@@ -31,8 +35,9 @@ class SolveConfig:
         refine: Refine the projective reconstruction by its reprojection error.
         refine_loss: Loss of the refinement; cauchy narrows in steps to refine_scale.
         refine_scale: Final scale of the refinement's Cauchy loss, in pixels.
-        upgrade: Metric upgrade: none; linear1997, refined1997 and the better of the two, selected (the paper's); linear,
-            refined and the better of these, selected-linear; calibrated.
+        upgrade: Metric upgrade: none; linear1997, refined1997 and the better of the two, selected (the paper's);
+            linear1997-public and linear2004, as in its authors' public code; linear, refined and the better of these,
+            selected-linear; calibrated.
         adjust: End with a robust Euclidean bundle adjustment, which also estimates unknown focal lengths and distortion.
         seed: Seed of all random numbers.
         max_iterations: Most attempted steps of a stage, or of each scale of a graduated one; starts of the strategy auto
@@ -46,6 +51,10 @@ class SolveConfig:
         inner_iterations: Most terms of the power series, or steps of conjugate gradients, in one step of a stage.
         inner_tolerance: The power series ends with a term below this share of the sum, conjugate gradients at this share of
             the residual.
+        inner_stop: Size of a term that the power series compares with it: |term| / |sum|, or, counted, i |term_i| / |sum|,
+            which is PoVar's rule.
+        column_scaling: Damp the cameras of stage 1 in units of the columns of their Jacobian (PoVar's jacobi_scaling), not
+            all alike.
         skip: Names of rounds of starts and of finishing steps that the strategy auto leaves out (docs/solver.md lists them).
     """
 
@@ -69,6 +78,8 @@ class SolveConfig:
     linear_solver: LinearSolverName = "exact"
     inner_iterations: int = 20
     inner_tolerance: float = 1e-2
+    inner_stop: SeriesStop = "term"
+    column_scaling: bool = False
     skip: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -93,6 +104,7 @@ class SolveConfig:
             ),
             "refine": (isinstance(self.refine, bool), "True or False"),
             "adjust": (isinstance(self.adjust, bool), "True or False"),
+            "column_scaling": (isinstance(self.column_scaling, bool), "True or False"),
         }
         for name, (fine, expected) in ranges.items():
             if not fine:

@@ -39,6 +39,28 @@ def test_sets_override_the_sweep():
     assert [(j.data.min_obs, j.data.seed, j.formulation, j.init) for j in jobs] == [(4, 7, "rose", "spectral")]
 
 
+def test_terms_of_inexact_solvers_are_an_axis():
+    config = sweep(linear_solvers=("exact", "power"), inner_iterations=(10, 20))
+    jobs = [job for job in expand(config) if job.solver]
+    assert [(j.solver.linear_solver, j.solver.inner_iterations) for j in jobs if j.solver] == [
+        ("exact", 20), ("power", 10), ("power", 20),
+    ]  # fmt: skip
+    assert len({job.key for job in jobs}) == 3
+
+
+def test_a_set_has_a_title_and_its_own_axes():
+    hidden = replace(RING, title="my ring", visibility="frustum", losses=("cauchy",), linear_solvers=("power",))
+    jobs = expand(sweep(sets=(RING, hidden)))
+    assert [(j.data.set, j.data.visibility, j.loss) for j in jobs] == [
+        ("set2", "surface", "none"), ("my ring", "frustum", "cauchy"),
+    ]  # fmt: skip
+    # Listed twice, a set is the same one; two that differ need two titles.
+    again = replace(RING, inits=("spectral",))
+    assert len({job.data.key for job in expand(sweep(sets=(RING, again)))}) == 1
+    with pytest.raises(InputError, match="two sets are called 'set2'"):
+        expand(sweep(sets=(RING, replace(RING, points=81))))
+
+
 def test_keys_are_the_same_in_another_process_and_directory(tmp_path: Path):
     file = tmp_path / "tiny.toml"
     file.write_text(TINY)

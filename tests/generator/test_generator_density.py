@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components
 
+from initfree.data.camera_graph import spectral_gap, without_diagonal
 from initfree.errors import InputError
 from initfree.generator import generate, load
 
@@ -68,6 +69,64 @@ def test_shares_keep_their_share():
     # Landmarks that fall below the minimum go, so a little less than half stays.
     assert 0.40 < len(half.observations) / len(everything.observations) < 0.505
     assert half.observations.track_lengths(len(half.landmarks)).min() >= 3
+
+
+def test_every_image_keeps_its_share():
+    """As mateosss/colder: exactly that share of what an image sees, then landmarks with too few observations go."""
+    config = load("paper1", points=400)
+    every = generate(
+        dataclasses.replace(config, density=dataclasses.replace(config.density, image_share=1.0, min_observations=2))
+    )
+    some = generate(
+        dataclasses.replace(config, density=dataclasses.replace(config.density, image_share=0.5, min_observations=2))
+    )
+    assert len(every.landmarks) == len(some.landmarks) == 400
+    assert (some.observations.per_image(50) == np.round(0.5 * every.observations.per_image(50))).all()
+
+
+def test_in_a_frustum_nothing_is_hidden():
+    """What cameras see of a surface they see of it without the surface too, and more; every pixel is in its image."""
+    surface, frustum = (generate("set7", points=300, visibility=kind) for kind in ("surface", "frustum"))
+    assert frustum.observations.track_lengths(300).mean() > surface.observations.track_lengths(300).mean()
+    R, t = frustum.poses.rotations, frustum.poses.translations
+    for image in range(20):
+        local = frustum.landmarks @ R[image].T + t[image]
+        pixel = 420.0 * local[:, :2] / local[:, 2:] + [320.0, 240.0]
+        inside = (local[:, 2] > 0.1) & (pixel >= 0).all(axis=1) & (pixel < [640, 480]).all(axis=1)
+        rows = frustum.observations.landmark[frustum.observations.image == image]
+        assert set(rows.tolist()) == set(np.flatnonzero(inside).tolist())
+
+
+@pytest.mark.parametrize(
+    ("name", "cameras", "observations"),
+    [
+        ("paper1", 50, 10.0),
+        ("paper2", 50, 3.9),
+        ("paper3", 30, 6.2),
+        ("paper4", 30, 3.9),
+        ("paper6", 40, 3.8),
+        ("paper8", 20, 6.1),
+    ],
+)
+def test_the_papers_generator(name, cameras, observations):
+    """In the frustum all cameras share alike, so the camera graph has a gap of about 1; less where a building hides."""
+    dataset = generate(name, points=2000)
+    lengths = dataset.observations.track_lengths(len(dataset.landmarks))
+    assert len(dataset.names) == cameras
+    assert lengths.mean() == pytest.approx(observations, abs=0.15)
+    shared = without_diagonal(dataset.observations.covisibility(cameras, len(dataset.landmarks)))
+    assert 0.9 < spectral_gap(shared) < 1.1
+    occluded = generate(name, points=2000, visibility="surface")
+    shared = without_diagonal(occluded.observations.covisibility(cameras, len(occluded.landmarks)))
+    assert spectral_gap(shared) < (1.0 if name == "paper8" else 0.7)
+
+
+def test_cameras_on_a_bezier_circle_are_evenly_spaced():
+    """Four cubic pieces are a circle to 0.03% of its radius, and cameras follow its length."""
+    centres = generate("paper1", points=200).poses.centres
+    assert np.allclose(np.linalg.norm(centres[:, :2], axis=1), 130.0, rtol=4e-4)
+    steps = np.linalg.norm(np.diff(centres, axis=0, append=centres[:1]), axis=1)
+    assert np.allclose(steps, steps.mean(), rtol=1e-3)
 
 
 def test_min_obs_holds():

@@ -6,19 +6,25 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from initfree.config import LinearSolverName
+from initfree.config import LinearSolverName, LossName, SeriesStop
 
 Method = Literal["auto", "oracle", "classical", "colmap-incremental", "colmap-global"]
 """What else can make a reconstruction of the same observations, besides the paper's pipeline ("initfree"). classical:
 bundle adjustment of the reprojection error from random cameras, which the paper's Figure 2a shows to collapse."""
-Upgrade = Literal["before", "linear1997", "refined1997", "selected", "linear", "refined", "selected-linear", "calibrated"]
-UPGRADES: tuple[Upgrade, ...] = get_args(Upgrade)
+Upgrade = Literal[
+    "before", "linear1997", "refined1997", "selected", "linear", "refined", "selected-linear", "calibrated",
+    "linear1997-public", "linear2004",
+]  # fmt: skip
+UPGRADES: tuple[Upgrade, ...] = get_args(Upgrade)[:8]
+"""of a row, unless told otherwise: those of the paper and ours, without its authors' public code"""
 Protocol = Literal["rays", "paper"]
 """What formulations are given. rays: calibrated rays, all of them. paper: those that use relative rotations get calibrated
 rays, all others pixels rescaled to about [-1, 1], distortion left in."""
 Densification = Literal["filter", "generate"]
+Rotations = Literal["truth", "estimated", "truth-as-estimated"]
 
 Share = Annotated[float, Field(ge=0, lt=1)]
+Count = Annotated[int, Field(ge=1)]
 MinObs = Annotated[int, Field(ge=2)]
 Seed = Annotated[int, Field(ge=0)]
 
@@ -33,6 +39,8 @@ class SetConfig:
     """
 
     name: str
+    title: Annotated[str, Field(pattern=r"^\w[\w .+-]*$")] | None = None
+    """What rows and reports call it; by default the name of the preset or the file."""
     optional: bool = False
     """Leave the set out where its data is not on this machine."""
     min_obs: tuple[MinObs, ...] | None = None
@@ -42,11 +50,19 @@ class SetConfig:
     seeds: tuple[Seed, ...] | None = None
     formulations: tuple[str, ...] | None = None
     inits: tuple[str, ...] | None = None
+    losses: tuple[LossName, ...] | None = None
+    rotations: tuple[Rotations, ...] | None = None
+    linear_solvers: tuple[LinearSolverName, ...] | None = None
+    inner_iterations: tuple[Count, ...] | None = None
     methods: tuple[Method, ...] | None = None
     cameras: Annotated[int, Field(ge=2)] | None = None
     points: Annotated[int, Field(ge=8)] | None = None
     density: Annotated[float, Field(ge=2)] | None = None
     """Mean of observations a landmark."""
+    visibility: Literal["surface", "frustum"] | None = None
+    """Who sees a landmark: cameras that no surface hides it from, or all that have it in their image."""
+    track_angle: Annotated[float, Field(gt=0, le=180)] | None = None
+    """Widest change of view that a track survives, degrees: it keeps cameras that are far apart from sharing landmarks."""
 
 
 def _named(value: Any) -> Any:
@@ -78,6 +94,8 @@ class SolverConfig:
     linear_solver: LinearSolverName = "exact"
     inner_iterations: Annotated[int, Field(ge=1)] = 20
     inner_tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-2
+    inner_stop: SeriesStop = "term"
+    column_scaling: bool = False
 
 
 @dataclass(frozen=True, config=_strict)
@@ -93,12 +111,12 @@ class SweepConfig:
     formulations: tuple[str, ...] = ("pose",)
     inits: tuple[str, ...] = ("normal",)
     """Those of `SolveConfig.init`, and "truth": stage 1 starts at the true cameras."""
-    losses: tuple[Literal["none", "cauchy", "cauchy-consistent"], ...] = ("none",)
+    losses: tuple[LossName, ...] = ("none",)
     min_obs: tuple[MinObs, ...] = (3,)
     upgrades: Annotated[tuple[Upgrade, ...], Field(min_length=1)] = UPGRADES
     adjust: bool = False
     """One more row a run: the calibrated upgrade after Euclidean bundle adjustment."""
-    rotations: tuple[Literal["truth", "estimated", "truth-as-estimated"], ...] = ("truth",)
+    rotations: tuple[Rotations, ...] = ("truth",)
     """Where the relative rotations of formulations that use them come from. truth: all covisible pairs; estimated: pairs of
     neighbours with enough matches; truth-as-estimated: the true rotations of these very pairs, with their weights."""
     intrinsics: Annotated[tuple[Protocol, ...], Field(min_length=1)] = ("rays",)
@@ -110,6 +128,8 @@ class SweepConfig:
     """Weights of the relative rotations, for formulations that use them; none: the solver's."""
     linear_solvers: tuple[LinearSolverName, ...] = ()
     """How steps of stage 1 and the refinement are solved for; none: as the solver's settings say."""
+    inner_iterations: tuple[Count, ...] = ()
+    """Most terms of the power series, or steps of conjugate gradients; none: the solver's."""
     seeds: tuple[Seed, ...] = (0,)
     methods: tuple[Method, ...] = ()
     conditions: Annotated[tuple[Condition, ...], Field(min_length=1)] = (Condition(),)

@@ -12,6 +12,7 @@ import pycolmap
 
 from initfree.benchmark.jobs import DataSpec
 from initfree.benchmark.sources import bal_problems, densified
+from initfree.data.camera_graph import spectral_gap, without_diagonal
 from initfree.data.problem import Problem, build_problem
 from initfree.data.recalibration import with_cameras
 from initfree.data.reconstruction import Reconstruction
@@ -40,7 +41,7 @@ class Place:
     data: Path | None = None
     """BAL files"""
     configs: tuple[tuple[str, str], ...] = ()
-    """TOML file of a set by its name, where it is no preset"""
+    """preset or TOML file of a set by its title, where these differ"""
     search: tuple[str, ...] = ()
     """directories for the sweep's imports"""
 
@@ -58,6 +59,19 @@ class Data:
     def nullity(self) -> int:
         """Dimension of the null space of the paper's linear upgrade at the true cameras: beyond 1 it is degenerate."""
         return nullity(true_cameras(self))
+
+    @cached_property
+    def spectral_gap(self) -> float:
+        """λ2 of the camera graph, its edges the landmarks that two cameras share: about 1 where all share alike."""
+        return spectral_gap(without_diagonal(self.problem.tracks.covisible))
+
+    @cached_property
+    def walk_gap(self) -> float:
+        """The same of the walk camera → landmark → camera, which may end where it began: what one term of the power series,
+        A^-1 E = U^-1 W V^-1 W', is for one number a camera and a landmark. Short tracks make it small, too."""
+        tracks = self.problem.tracks
+        lengths = np.diff(tracks.ptr)
+        return spectral_gap(tracks.sharing(1.0 / np.sqrt(lengths[tracks.landmark])))
 
     @property
     def scene_scale(self) -> float:
@@ -78,6 +92,8 @@ def _config(spec: DataSpec, place: Place) -> Config:
         "cameras": trajectory.get("cameras"),
         "points": scene.get("landmarks"),
         "density": wanted["density"]["mean_observations"],
+        "track_angle": wanted["density"]["track_angle"],
+        "visibility": wanted["visibility"]["kind"],
         "shuffle": wanted["shuffle"] or None,
     }
     config = override(config, **chosen, **vars(spec.condition))

@@ -15,7 +15,7 @@ from typing import Any
 
 from initfree import formulations
 from initfree.benchmark.config import Condition, Densification, SetConfig, SolverConfig, SweepConfig
-from initfree.benchmark.sources import bal_problems, definition, generator_config, has_data
+from initfree.benchmark.sources import bal_problems, definition, generator_config, has_data, set_title
 from initfree.errors import InputError
 from initfree.stages.initialization import INITIALIZATIONS
 
@@ -47,6 +47,12 @@ class DataSpec:
     def first(self) -> int | None:
         """The generator's own minimum of observations, where it is not the preset's."""
         return self.min_obs if self.densification == "generate" else None
+
+    @property
+    def visibility(self) -> str:
+        """The generator's: surface or frustum; empty for measured data."""
+        made = json.loads(self.definition) if self.source == "generated" else {}
+        return "" if made.get("scene", {}).get("kind", "colmap") == "colmap" else made["visibility"]["kind"]
 
     @cached_property
     def key(self) -> str:
@@ -86,7 +92,7 @@ class Job:
         method = [] if self.method == PIPELINE else [self.method]
         pixels = [self.data.intrinsics] if self.data.intrinsics != "rays" else []
         if self.solver is not None and self.solver.linear_solver != "exact":
-            pixels.append(self.solver.linear_solver)
+            pixels.append(f"{self.solver.linear_solver} {self.solver.inner_iterations}")
         return ", ".join(
             parts + pixels + method + [part for part in (self.formulation, self.init, self.loss, self.rotations) if part]
         )
@@ -96,7 +102,7 @@ def _settings(solver: SolverConfig) -> dict[str, Any]:
     """What of the settings decides: those of inexact linear solvers count where one is used."""
     settings = asdict(solver)
     if solver.linear_solver == "exact":
-        for name in ("linear_solver", "inner_iterations", "inner_tolerance"):
+        for name in ("linear_solver", "inner_iterations", "inner_tolerance", "inner_stop"):
             del settings[name]
     return settings
 
@@ -112,6 +118,8 @@ def expand(config: SweepConfig, data: Path | None = None) -> list[Job]:
     sets = config.sets
     if config.source == "bal":
         sets = sets or tuple(SetConfig(name) for name in bal_problems(data))
+    else:
+        _check_titles(config)
     jobs = [job for one in sets if not one.optional or has_data(one) for job in _of_set(config, one, data, uses_rotations)]
     if not jobs:
         raise InputError(f"the sweep {config.name} has no runs; expected sets and formulations or methods")
@@ -129,7 +137,7 @@ def _of_set(config: SweepConfig, one: SetConfig, data: Path | None, uses_rotatio
         name, what = one.name, file.name
     else:
         made = generator_config(one, config.shuffle)
-        name, what = made.name, definition(made)
+        name, what = set_title(one), definition(made)
     for seed in one.seeds or config.seeds:
         for min_obs in one.min_obs or config.min_obs:
             for condition in config.conditions:
@@ -142,8 +150,10 @@ def _of_data(config: SweepConfig, one: SetConfig, spec: DataSpec, uses_rotations
     for method in config.methods if one.methods is None else one.methods:
         yield Job(spec, method, imports=config.imports)
     upgrades = (*config.upgrades, *([ADJUSTED] if config.adjust else []))
-    named = config.formulations if one.formulations is None else one.formulations
-    inits = config.inits if one.inits is None else one.inits
+    named, inits, losses, sources, solvers, orders = (
+        mine if (mine := getattr(one, axis)) is not None else getattr(config, axis)
+        for axis in ("formulations", "inits", "losses", "rotations", "linear_solvers", "inner_iterations")
+    )
     protocols = ("paper",) if config.source == "bal" else config.intrinsics
     # A seed changes neither a BAL file nor a start at its truth: one stands for all.
     one_for_all = config.source == "bal" and spec.seed != (one.seeds or config.seeds)[0]
@@ -151,16 +161,29 @@ def _of_data(config: SweepConfig, one: SetConfig, spec: DataSpec, uses_rotations
         rotated = formulation in uses_rotations
         seen = replace(spec, intrinsics="rays" if rotated or protocol == "rays" else "pixels")
         variants = product(
-            config.rotations if rotated else ("",),
+            sources if rotated else ("",),
             config.alphas or (config.solver.alpha,),
             (config.betas if rotated else ()) or (config.solver.beta,),
-            config.linear_solvers or (config.solver.linear_solver,),
+            [
+                (name, terms)
+                for name in solvers or (config.solver.linear_solver,)
+                for terms in ((name != "exact" and orders) or (config.solver.inner_iterations,))
+            ],
             [init for init in inits if init != TRUTH or not one_for_all],
-            config.losses,
+            losses,
         )
-        for rotations, alpha, beta, linear_solver, init, loss in variants:
-            solver = replace(config.solver, alpha=alpha, beta=beta, linear_solver=linear_solver)
+        for rotations, alpha, beta, (linear_solver, terms), init, loss in variants:
+            solver = replace(config.solver, alpha=alpha, beta=beta, linear_solver=linear_solver, inner_iterations=terms)
             yield Job(seen, PIPELINE, formulation, init, loss, rotations, solver, upgrades, config.imports)
+
+
+def _check_titles(config: SweepConfig) -> None:
+    """Rows know a set by its title alone: one that is listed twice, with other methods, is the same set."""
+    made: dict[str, str] = {}
+    for one in config.sets:
+        title, what = set_title(one), definition(generator_config(one, config.shuffle))
+        if made.setdefault(title, what) != what:
+            raise InputError(f"{config.name}: two sets are called {title!r}; give one of them another title")
 
 
 def _check(config: SweepConfig) -> set[str]:

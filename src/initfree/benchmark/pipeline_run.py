@@ -95,7 +95,7 @@ class Upgrades:
 
     @property
     def scene(self) -> Projective:
-        return Projective(self.state.problem.tracks, self.state.P, self.state.X, self.state.problem.calibrated)
+        return Projective.of(self.state.problem, self.state.P, self.state.X)
 
     def upgraded(self, name: Any) -> tuple[Upgraded, float]:
         state, seconds = self(name)

@@ -34,6 +34,8 @@ SCHEMA = pa.schema(
     + [(name, pa.float64()) for name in _METRICS]
     + [("scene_scale", pa.float64()), ("nullity", pa.float64()), ("failed", pa.bool_())]
     + [(name, pa.float64()) for name in ("ose_residual", "ose_cost", "ose_iterations", "ose_pixels", "ose_gradient")]
+    + [("visibility", pa.string())]
+    + [(name, pa.float64()) for name in ("spectral_gap", "walk_gap", "inner_iterations")]
     + [("ose_reason", pa.string())]
     + [(name, pa.float64()) for name in ("refine_residual", "refine_iterations", "refine_gradient")]
     + [("refine_reason", pa.string()), ("euclidean_cost", pa.float64())]
@@ -50,15 +52,18 @@ def row(job: Job, upgrade: str, data: Data | None = None, error: str = "", **col
     start |= {
         "key": job.row_key(upgrade), "job": job.key, "method": job.method, "set": spec.set, "seed": spec.seed,
         "min_obs": spec.min_obs, **asdict(spec.condition), "formulation": job.formulation, "init": job.init,
-        "loss": job.loss, "rotations": job.rotations, "upgrade": upgrade, "intrinsics": spec.intrinsics, "failed": True,
+        "loss": job.loss, "rotations": job.rotations, "upgrade": upgrade,
+        "visibility": spec.visibility, "intrinsics": spec.intrinsics, "failed": True,
         "error": error,
     }  # fmt: skip
     if job.solver is not None:
         start |= {"alpha": job.solver.alpha, "beta": job.solver.beta, "linear_solver": job.solver.linear_solver}
+        start |= {"inner_iterations": None if job.solver.linear_solver == "exact" else job.solver.inner_iterations}
     if data is not None:
         tracks = data.problem.tracks
         start |= {"cameras": len(data.truth.names), "landmarks": tracks.landmarks, "observations": tracks.observations}
-        start |= {"scene_scale": data.scene_scale, "nullity": data.nullity}
+        start |= {"scene_scale": data.scene_scale, "nullity": data.nullity, "spectral_gap": data.spectral_gap}
+        start |= {"walk_gap": data.walk_gap}
     return start | columns
 
 

@@ -14,12 +14,20 @@ from initfree.generator.presets import as_table, override
 from initfree.generator.presets import load as load_generator
 from initfree.io.bal import is_bal
 
+OVERRIDDEN = ("cameras", "points", "density", "visibility", "track_angle")
+"""fields of a set that are flags of the generator's configuration"""
 _BAL_NAME = re.compile(r"(?:problem-)?(\d+)-\d+(?:-pre)?$")
 
 
 def generator_config(one: SetConfig, shuffle: bool) -> Config:
     """The generator's configuration of a set."""
-    return load_generator(one.name, cameras=one.cameras, points=one.points, density=one.density, shuffle=shuffle or None)
+    chosen = {name: getattr(one, name) for name in OVERRIDDEN}
+    return load_generator(one.name, **chosen, shuffle=shuffle or None)
+
+
+def set_title(one: SetConfig) -> str:
+    """What rows call a set."""
+    return one.title or load_generator(one.name).name
 
 
 def has_data(one: SetConfig) -> bool:

@@ -127,7 +127,7 @@ class Store:
             table = table[table["key"].isin(plan.column("key").to_pylist())].copy()
         table["accepted"] = table["accepted"].astype("boolean")
         order = ["set", "min_obs", "noise", "outliers", "merged", "k1", "seed", "method", "formulation", "rotations"]
-        order += ["intrinsics", "alpha", "beta", "linear_solver"]
+        order += ["intrinsics", "alpha", "beta", "linear_solver", "inner_iterations"]
         order += ["init", "loss", "upgrade", "key"]
         # Sweeps of earlier versions lack columns.
         table = table.drop_duplicates("key").sort_values([name for name in order if name in table])

@@ -21,7 +21,7 @@ from initfree.benchmark.data import Place
 from initfree.benchmark.jobs import DataSpec, Job, expand
 from initfree.benchmark.pictures import picture_of_set, set_name
 from initfree.benchmark.presets import as_table
-from initfree.benchmark.sources import generator_config
+from initfree.benchmark.sources import set_title
 from initfree.benchmark.store import Store
 from initfree.benchmark.worker import Parcel, failures, import_modules, run_job
 from initfree.errors import InputError
@@ -216,11 +216,11 @@ def _local(workers: int | None) -> Iterator[Client]:
 
 
 def _files(config: SweepConfig) -> tuple[tuple[str, str], ...]:
-    """TOML files of the sets that are no presets, for workers whose directory is another."""
+    """What sets with a title or a TOML file of their own are made from, for workers whose directory is another."""
     if config.source == "bal":
         return ()
-    files = [one for one in config.sets if Path(one.name).is_file()]
-    return tuple((generator_config(one, False).name, str(Path(one.name).resolve())) for one in files)
+    named = {set_title(one): str(Path(one.name).resolve()) if Path(one.name).is_file() else one.name for one in config.sets}
+    return tuple((title, name) for title, name in named.items() if title != name)
 
 
 def _now() -> str:

@@ -30,6 +30,10 @@ class Parameters:
     """Share of the landmarks to keep."""
     observation_share: float | None = None
     """Share of the observations to keep."""
+    image_share: float | None = None
+    """Share of what an image sees that it keeps, exactly."""
+    visibility: Literal["surface", "frustum"] | None = None
+    """Who sees a landmark: cameras that no surface hides it from, or all that have it in their image (frustum)."""
     min_obs: int | None = None
     """Fewest observations a landmark may have."""
     cameras: int | None = None

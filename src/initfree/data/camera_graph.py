@@ -42,6 +42,23 @@ def smoothest(graph: csr_array, count: int) -> Array:
     return vectors[:, 1 : 1 + count] / root[:, None]
 
 
+def spectral_gap(graph: csr_array) -> float:
+    """Second smallest eigenvalue of the normalised Laplacian I - D^-1/2 C D^-1/2 of a graph, its diagonal included.
+
+    0 where the graph falls apart. k steps of a walk over the graph reach all of it where k times the gap is well above 1.
+    """
+    n = graph.indptr.size - 1
+    if n < 2:
+        return 0.0
+    degree = np.asarray(graph.sum(axis=1)).reshape(-1)
+    scale = diags_array(1.0 / np.where(degree > 0.0, degree, 1.0) ** 0.5)
+    similar = csc_array(scale @ graph @ scale)
+    if n <= _DENSE:
+        return 1.0 - float(np.linalg.eigvalsh(similar.toarray())[-2])
+    first = np.random.default_rng(0).normal(size=n)
+    return 1.0 - float(np.sort(eigsh(similar, k=2, which="LA", v0=first, return_eigenvectors=False))[0])
+
+
 def neighbours(shared: csr_array, count: int) -> Index:
     """(cameras, count): the other cameras that share most with each, most first, of equal ones the first.
 

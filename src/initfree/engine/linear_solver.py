@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from initfree.config import LinearSolverName
+from initfree.config import LinearSolverName, SeriesStop
 from initfree.data.tracks import Array
 from initfree.errors import InputError
 
@@ -29,6 +29,8 @@ class LinearSolver:
     """most terms of the power series beyond the first, or steps of conjugate gradients"""
     tolerance: float = 1e-2
     """a series ends with a term of less than this share of the sum, conjugate gradients at this share of the residual"""
+    stop: SeriesStop = "term"
+    """what of a series the tolerance is for: |term_i| / |sum|, or PoVar's i |term_i| / |sum|, stricter with later terms"""
 
     def __post_init__(self) -> None:
         if self.iterations < 1 or not 0.0 <= self.tolerance < 1.0:
@@ -59,10 +61,11 @@ def power_series(inverse: Product, coupling: Product, b: Array, limits: LinearSo
     """sum_k (A^-1 E)^k A^-1 b. It converges wherever H + D and A + E are positive definite."""
     term = inverse(b)
     total = term.copy()
-    for _ in range(limits.iterations):
+    for i in range(1, limits.iterations + 1):
         term = inverse(coupling(term))
         total += term
-        if not np.linalg.norm(term) > limits.tolerance * np.linalg.norm(total):
+        count = i if limits.stop == "counted" else 1
+        if not count * np.linalg.norm(term) > limits.tolerance * np.linalg.norm(total):
             break
     return total
 

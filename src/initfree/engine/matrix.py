@@ -158,6 +158,8 @@ class ImplicitMatrix:
         self._pairs = CameraPairs.only(tracks.cameras, self._coupled)
         self._number = self._pairs.number(self._coupled)
         self._term_blocks = np.zeros((len(self._pairs), 12, 12))
+        self._between: Any = None
+        """the term's blocks of two cameras, as one sparse matrix"""
         self._schur = np.empty((tracks.cameras, 12, 12))
         self._U = np.empty_like(self._schur)
         self._condensed: Condensed
@@ -173,6 +175,19 @@ class ImplicitMatrix:
             self._term.add(P, self._number, self._pairs.diagonal, self._term_blocks, gradient)
             self._schur += self._term_blocks[self._pairs.diagonal]
             self._U += self._term_blocks[self._pairs.diagonal]
+            self._between = self._off_diagonal()
+
+    def _off_diagonal(self) -> Any:
+        # A slow import that exact solvers do without.
+        from scipy.sparse import bsr_array
+
+        n = len(self._schur)
+        blocks, (k, l) = self._term_blocks[self._number], self._coupled.T
+        row, column = np.concatenate([k, l]), np.concatenate([l, k])
+        order = np.lexsort((column, row))
+        data = np.concatenate([blocks, blocks.transpose(0, 2, 1)])[order]
+        starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n))])
+        return bsr_array((data, column[order], starts), shape=(12 * n, 12 * n))
 
     def diagonal(self) -> Array:
         return np.einsum("nii->ni", self._schur)
@@ -189,9 +204,7 @@ class ImplicitMatrix:
         flat, into = x.reshape(-1, 12), result.reshape(-1, 12)
         if share:
             into += np.einsum("nij,nj->ni", self._term_blocks[self._pairs.diagonal], flat)
-        blocks, (k, l) = self._term_blocks[self._number], self._coupled.T
-        np.add.at(into, k, np.einsum("nij,nj->ni", blocks, flat[l]))
-        np.add.at(into, l, np.einsum("nji,nj->ni", blocks, flat[k]))
+        into += (self._between @ flat.reshape(-1)).reshape(-1, 12)
 
     def solve(self, damping: float | Array, b: Array) -> tuple[Array, Array] | None:
         shift = np.broadcast_to(damping, b.size).reshape(b.shape)

@@ -265,8 +265,13 @@ class Camera:
 
 @dataclass(frozen=True, config=_strict)
 class Visibility:
-    """Limits beyond occlusion: distance along the optical axis, and angle between ray and surface normal."""
+    """Who sees what: limits of the distance along the optical axis, and what of the surface counts.
 
+    `surface`: `occlusion` hides what lies behind, and rays steeper than `max_angle` to the normal are not seen; `frustum`: a
+    landmark is seen wherever it is in the image, as in the public generator of the paper's authors (mateosss/colder).
+    """
+
+    kind: Literal["surface", "frustum"] = "surface"
     near: Positive = 0.1
     far: Positive = 1e6
     max_angle: Annotated[float, Field(gt=0, le=90)] = 80.0
@@ -279,6 +284,9 @@ class Density:
 
     landmark_share: Share = 1.0
     observation_share: Share = 1.0
+    """Each observation stays with this probability."""
+    image_share: Share = 1.0
+    """Each image keeps exactly this share of what it sees, at random (POINT_2D_DENSITY of mateosss/colder, 0.2 there)."""
     mean_observations: Annotated[float, Field(ge=2)] | None = None
     """Target mean of observations a landmark; None keeps what is visible."""
     track_dispersion: NotNegative = 0.0

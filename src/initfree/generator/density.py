@@ -31,6 +31,8 @@ def thin(
     kept = np.ones(len(observations), bool)
     if density.observation_share < 1:
         kept = stream(seed, "observation share").uniform(size=len(observations)) < density.observation_share
+    if density.image_share < 1:
+        kept &= _share_of_images(observations, len(centres), density.image_share, seed)
     if density.track_angle < 180:
         kept &= _within_angle(observations, landmarks.positions, centres, density, seed)
     if density.mean_observations is not None:
@@ -39,11 +41,22 @@ def thin(
     if not often.any():
         raise InputError(
             f"no landmark keeps {density.min_observations} observations: "
-            f"observation_share = {density.observation_share} is too low for this scene"
+            f"observation_share = {density.observation_share} and image_share = {density.image_share} leave too few here"
         )
     kept &= often[observations.landmark]
     kept = _restore(observations, kept, often, len(centres), density, seed)
     return select_landmarks(landmarks, observations[kept], np.flatnonzero(often))
+
+
+def _share_of_images(observations: Projections, images: int, share: float, seed: int) -> NDArray[np.bool_]:
+    """round(share n) of the n observations of every image, drawn without replacement."""
+    draw = stream(seed, "image share").uniform(size=len(observations))
+    order = np.lexsort((draw, observations.image))
+    seen = np.bincount(observations.image, minlength=images)
+    place = np.arange(len(order)) - np.repeat(np.cumsum(seen) - seen, seen)
+    kept = np.empty(len(order), bool)
+    kept[order] = place < np.round(share * seen)[observations.image[order]]
+    return kept
 
 
 def _towards_mean(

@@ -89,7 +89,8 @@ def visible(
     """Every (camera, candidate) with the candidate in the image, facing the camera, in range and unhidden."""
     radii = [min(view_radius(camera), fold_radius(camera)) for camera in cameras]
     centres = np.ascontiguousarray(poses.centres)
-    steepest = np.cos(np.radians(limits.max_angle))
+    frustum = limits.kind == "frustum"
+    steepest = -2.0 if frustum else np.cos(np.radians(limits.max_angle))
     cells = Cells.of(candidates.positions, candidates.normals)
 
     def of_image(number: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -101,7 +102,7 @@ def visible(
         local = cells.positions[rows] @ poses.rotations[number].T + poses.translations[number]
         pixels, inside = project(camera, local)
         rows, pixels = rows[inside], pixels[inside]
-        if limits.occlusion:
+        if limits.occlusion and not frustum:
             free = ~caster.hidden(centres[number], cells.positions[rows], surface.margin)
             rows, pixels = rows[free], pixels[free]
         return cells.rows[rows], pixels

@@ -122,6 +122,7 @@ def minimise_ose(state: State) -> State:
     stage = VariableProjection(
         problem.tracks, problem.m, formulation, first,
         loss=config.loss, loss_scale=config.loss_scale, camera_term=term, solver=_linear_solver(config),
+        column_scaling=config.column_scaling,
     )  # fmt: skip
     # Cameras of radial formulations have no third row yet: nothing that could be shown.
     moving = None if formulation.radial else lambda: (stage.P, stage.X)
@@ -135,7 +136,7 @@ def minimise_ose(state: State) -> State:
 
 
 def _linear_solver(config: SolveConfig) -> LinearSolver:
-    return LinearSolver(config.linear_solver, config.inner_iterations, config.inner_tolerance)
+    return LinearSolver(config.linear_solver, config.inner_iterations, config.inner_tolerance, config.inner_stop)
 
 
 def _weighed(problem: Problem, formulation: Formulation, rotations: RelativeRotations) -> RelativeRotations:
@@ -185,7 +186,7 @@ def refine_projective(state: State) -> State:
 def upgrade_metric(state: State) -> State:
     """Stage 3: the metric reconstruction, and the projective one read as metric."""
     began = time.perf_counter()
-    scene = Projective(state.problem.tracks, state.P, state.X, state.problem.calibrated)
+    scene = Projective.of(state.problem, state.P, state.X)
     upgraded = upgrade(state.config.upgrade, scene)
     report = StageReport("upgrade", time.perf_counter() - began)
     before = upgrade("none", scene).reconstruction

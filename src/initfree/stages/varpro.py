@@ -64,8 +64,13 @@ class VariableProjection:
         camera_term: CameraTerm | None = None,
         weight: Array | None = None,
         solver: LinearSolver = EXACT,
+        column_scaling: bool = False,
     ) -> None:
-        """`weight` (observations,) multiplies the squared residuals, whatever the loss does with them then."""
+        """`weight` (observations,) multiplies the squared residuals, whatever the loss does with them then.
+
+        `column_scaling`: λ diag(Ju'Ju) in the place of λ I, as where every column of Ju is divided by its norm first
+        (`jacobi_scaling` of PoVar, on by default there).
+        """
         if loss_scale is not None and not loss_scale > 0.0:
             raise InputError(f"loss scale is {loss_scale}; expected a positive number")
         self._tracks = tracks
@@ -77,6 +82,7 @@ class VariableProjection:
         self._camera_term = camera_term
         self._system = ReducedSystem(tracks, camera_term, solver)
         self._given = weight
+        self._column_scaling = column_scaling
         self._quadratic = self._effective = self._linearised(homogeneous(m))
         self._weight = UNWEIGHTED
         self.P = np.ascontiguousarray(P, dtype=np.float64).copy()
@@ -127,10 +133,22 @@ class VariableProjection:
         known = self._landmarks.quadratic is self._effective and not self._weight.size
         whitening = self._landmarks.M if known else None
         self._system.assemble(self._effective, self.P, self.X, weight=self._weight, whitening=whitening)
+        if self._column_scaling:
+            self._scale = self._squared_columns()
         return self._cost(self.P, self._squared)
 
+    def _squared_columns(self) -> Array:
+        """diag(Ju'Ju), flat: Σ_j S_rr X_c² for entry (r, c) of a camera, before landmarks are eliminated."""
+        t = self._tracks
+        S = self._effective.S[:, [0, 3, 5]]
+        if self._weight.size:
+            S = S * self._weight[:, None]
+        total = np.zeros((t.cameras, 3, 4))
+        np.add.at(total, t.cam, S[:, :, None] * self.X[t.landmark, None, :] ** 2)
+        return np.maximum(total, 1e-12 * total.max()).reshape(-1)
+
     def attempt(self, damping: float) -> "VarProTrial | None":
-        solved = self._system.solve(damping)
+        solved = self._system.solve(damping * self._scale if self._column_scaling else damping)
         if solved is None:
             return None
         step, predicted = solved

@@ -7,6 +7,7 @@ import numpy as np
 
 from initfree.config import UpgradeName
 from initfree.stages.upgrade.calibrated import calibrated
+from initfree.stages.upgrade.libmv import linear1997_public, linear2004
 from initfree.stages.upgrade.linear import linear
 from initfree.stages.upgrade.linear1997 import linear1997
 from initfree.stages.upgrade.metric import Projective, Upgraded, metric_from_frame
@@ -23,6 +24,8 @@ def none(scene: Projective) -> Upgraded:
 _METHODS: dict[UpgradeName, Callable[[Projective], Upgraded]] = {
     "none": none,
     "linear1997": linear1997,
+    "linear1997-public": linear1997_public,
+    "linear2004": linear2004,
     "linear": linear,
     "calibrated": calibrated,
     "refined": refined,

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction, nearest_rotation
 from initfree.data.tracks import Array, Tracks
 from initfree.stages.upgrade.dual_quadric import homography
@@ -20,6 +21,22 @@ class Projective:
     """(landmarks, 4)"""
     calibrated: bool
     """whether the coordinates are calibrated rays (every focal length is 1)"""
+    pixels: Array | None = None
+    """pixels per unit of the coordinates, (cameras,); None: the coordinates are pixels"""
+    sizes: Array | None = None
+    """width + height of the images in pixels, (cameras,)"""
+
+    @classmethod
+    def of(cls, problem: Problem, P: Array, X: Array) -> "Projective":
+        """Cameras and landmarks of a problem, with its images' sizes."""
+        o = problem.observations
+        cameras = [o.cameras[k] for k in problem.camera_ids.tolist()]
+        sizes = np.array([float(camera.width + camera.height) for camera in cameras])
+        return cls(problem.tracks, P, X, problem.calibrated, o.image_unit[problem.images].mean(axis=1), sizes)
+
+    @property
+    def unit_pixels(self) -> Array:
+        return np.ones(len(self.P)) if self.pixels is None else self.pixels
 
 
 @dataclass(frozen=True)
@@ -49,6 +66,13 @@ def metric_from_quadric(scene: Projective, Q: Array, focal: Array | None, singul
     H = homography(Q)
     X: Array = np.linalg.solve(H, scene.X.T).T.astype(np.float64)
     return metric_from_frame(scene, scene.P @ H, X, focal, singular_values)
+
+
+def no_upgrade(scene: Projective) -> Upgraded:
+    """What a method leaves that found no real transform: nothing but NaN, which counts as a failure."""
+    nowhere = np.full((len(scene.P), 3, 3), np.nan)
+    t, xyz = nowhere[:, 0], np.full((len(scene.X), 3), np.nan)
+    return Upgraded(Reconstruction(nowhere, t, nowhere[:, 0, 0], nowhere[:, 0, :2], xyz), 0.0)
 
 
 def metric_from_frame(

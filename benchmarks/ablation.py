@@ -46,7 +46,9 @@ SEED = 7100
 """of the first dataset: nothing was chosen on it"""
 SETS = ("set1", "set2", "set3", "set4", "set6", "set7", "set8")
 THIN = ("thin1", "thin2", "thin3", "thin4")
-SPOILT = {"": {}, "20% wrong": {"outliers": 0.2}, "40% wrong": {"outliers": 0.4}, "10% merged": {"merged": 0.1}}
+SPOILT = {"": {}, "20% wrong": {"outliers": 0.2}, "10% merged": {"merged": 0.1}}
+HARD = ("set1", "set2", "set4")
+"""with 40% wrong matches too"""
 SEEDS = 2
 ATTACKS = (
     "clusters", "cubic", "facades", "near-affine", "pole", "poster", "quadric", "spot", "stops", "street", "towers",
@@ -136,12 +138,12 @@ def cases() -> dict[str, Callable[[], Case]]:
     made: dict[str, Callable[[], Case]] = {}
     for name in SETS:
         for words, spoilt in SPOILT.items():
-            for seed in range(SEED, SEED + SEEDS):
-                made[f"sets: {name} {words}, seed {seed}"] = partial(of_set, name, seed, **spoilt)
+            made[f"sets: {name} {words}, seed {SEED}"] = partial(of_set, name, SEED, **spoilt)
+    for name in HARD:
+        made[f"sets: {name} 40% wrong, seed {SEED}"] = partial(of_set, name, SEED, outliers=0.4)
     for name in THIN:
-        for wrong in (0.02, 0.05):
-            for seed in range(SEED, SEED + SEEDS):
-                made[f"thin: {name} {wrong:.0%} wrong, seed {seed}"] = partial(of_set, name, seed, outliers=wrong)
+        for seed in range(SEED, SEED + SEEDS):
+            made[f"thin: {name} 5% wrong, seed {seed}"] = partial(of_set, name, seed, outliers=0.05)
     for k, name in enumerate(("set2", "set4", "set6")):
         made[f"intrinsics: {name} unknown"] = partial(of_set, name, SEED + k, "unknown")
         made[f"intrinsics: {name} 8% off"] = partial(of_set, name, SEED + k, "refine", 1.08)

@@ -105,15 +105,15 @@ def _over_pairs(errors: Callable[[Index, Index], Array], n: int) -> Array:
     return result
 
 
-def similarity(source: Array, target: Array) -> tuple[float, Array, Array]:
-    """Umeyama (1991): s, R, t that minimise sum |s R x + t - y|²."""
-    mu_x, mu_y = source.mean(axis=0), target.mean(axis=0)
+def similarity(source: Array, target: Array, weight: Array | None = None) -> tuple[float, Array, Array]:
+    """Umeyama (1991): s, R, t that minimise sum w |s R x + t - y|²."""
+    w = np.full(len(source), 1.0 / len(source)) if weight is None else weight / weight.sum()
+    mu_x, mu_y = w @ source, w @ target
     x, y = source - mu_x, target - mu_y
-    U, D, Vt = np.linalg.svd(y.T @ x / len(x))
-    sign = np.array([1.0, 1.0, np.sign(np.linalg.det(U) * np.linalg.det(Vt)) or 1.0])
-    R = (U * sign) @ Vt
-    variance = float(np.mean(np.sum(x**2, axis=1)))
-    s = float(D @ sign) / variance if variance > 0.0 else 0.0
+    covariance = (w[:, None] * y).T @ x
+    R = nearest_rotation(covariance)
+    variance = float(w @ np.sum(x**2, axis=1))
+    s = float(np.trace(R.T @ covariance)) / variance if variance > 0.0 else 0.0
     return s, R, mu_y - s * R @ mu_x
 
 

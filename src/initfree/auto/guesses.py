@@ -13,7 +13,9 @@ from initfree.two_view.geometry import OnPair, relative_rotations
 from initfree.two_view.given import two_view_geometries_of
 
 _NAME = "guessed focal lengths"
-_CONTINUED_ALPHA = 0.002
+CONTINUED_ALPHA = 0.002
+"""weight of the regulariser in a start that continues another: the optimum of the surrogate itself may not be a
+reconstruction"""
 _MATCHES = 70
 """of a pair, at most: under a guess of its focal lengths more do not make its rotation better"""
 _COARSE = 1e-3
@@ -56,5 +58,5 @@ def refined_guess(problem: Problem, config: SolveConfig, P: Array) -> Start:
 
 def continued_guess(config: SolveConfig, P: Array) -> Start:
     """On from the cameras that a guess led to, without the rotations."""
-    less = replace(config, alpha=_CONTINUED_ALPHA)
-    return Start(f"{_NAME}, continued at alpha {_CONTINUED_ALPHA}", less, cameras=P)
+    less = replace(config, alpha=CONTINUED_ALPHA)
+    return Start(f"{_NAME}, continued at alpha {CONTINUED_ALPHA}", less, cameras=P)

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 
-from initfree.data.reconstruction import Reconstruction, nearest_rotation
+from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array, Index
+from initfree.evaluation import similarity
 
 LEAST_SHARED = 12
 """cameras and landmarks that two parts must share"""
@@ -60,21 +61,11 @@ def robust_similarity(source: Array, target: Array) -> tuple[Similarity, float]:
     weight = np.ones(len(source))
     found, distance = IDENTITY, np.zeros(len(source))
     for _ in range(_ROUNDS):
-        found = _weighted_similarity(source, target, weight)
+        found = Similarity(*similarity(source, target, weight))
         distance = np.linalg.norm(found(source) - target, axis=1)
         weight = 1.0 / (1.0 + (distance / (2.0 * float(np.median(distance)) + 1e-12)) ** 2)
     extent = float(np.median(np.linalg.norm(target - np.median(target, axis=0), axis=1)))
     return found, float(np.median(distance)) / max(extent, 1e-300)
-
-
-def _weighted_similarity(source: Array, target: Array, weight: Array) -> Similarity:
-    w = weight / weight.sum()
-    mu_x, mu_y = w @ source, w @ target
-    x, y = source - mu_x, target - mu_y
-    covariance = (w[:, None] * y).T @ x
-    R = nearest_rotation(covariance)
-    scale = float(np.trace(R.T @ covariance)) / max(float(w @ np.sum(x**2, axis=1)), 1e-300)
-    return Similarity(scale, R, mu_y - scale * R @ mu_x)
 
 
 @dataclass(frozen=True)
@@ -115,7 +106,7 @@ def merge(parts: Sequence[Part], cameras: int, landmarks: int) -> Merged:
     sizes = np.array([len(part.cameras) for part in parts])
     inside: list[int] = np.flatnonzero(label == np.argmax(np.bincount(label, weights=sizes))).tolist()
     first = max(inside, key=lambda p: sizes[p])
-    to_first = _along_tree(graph, first, {(a, b): similarity for a, b, similarity, _ in joints})
+    to_first = _along_tree(graph, first, {(a, b): into for a, b, into, _ in joints})
     R, t = np.tile(np.eye(3), (cameras, 1, 1)), np.zeros((cameras, 3))
     placed = np.zeros(cameras, dtype=bool)
     total, count = np.zeros((landmarks, 3)), np.zeros(landmarks)
@@ -145,9 +136,9 @@ def _joints(parts: Sequence[Part]) -> list[tuple[int, int, Similarity, int]]:
                 for part, k, j in ((first, ka, ja), (second, kb, jb))
             )
             finite = np.isfinite(source).all(axis=1) & np.isfinite(target).all(axis=1)
-            similarity, miss = robust_similarity(source[finite], target[finite])
+            into, miss = robust_similarity(source[finite], target[finite])
             if miss <= LARGEST_MISS:
-                found.append((a, b, similarity, int(np.count_nonzero(finite))))
+                found.append((a, b, into, int(np.count_nonzero(finite))))
     return found
 
 

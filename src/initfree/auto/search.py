@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from initfree.auto.guesses import continued_guess, guessed_start, refined_guess, start_with_focals
+from initfree.auto.guesses import CONTINUED_ALPHA, continued_guess, guessed_start, refined_guess, start_with_focals
 from initfree.auto.solution import Deferred, Outcome, Solution, Start
 from initfree.certificate.baseline import Baselines, baselines
 from initfree.config import SolveConfig
@@ -56,9 +56,6 @@ LARGE_SURVEY, MOST_MULTIPLY_ADDS = 1500, 3e11
 some 20 seconds of one core"""
 VOTED = "vote with rotations"
 VOTED_REFINED = "vote with rotations, refined"
-CONTINUED_ALPHA = 0.002
-"""weight of the regulariser where a start goes on from another: the optimum of the surrogate itself may not be a
-reconstruction"""
 
 
 @dataclass

@@ -7,7 +7,6 @@ Names and summaries stand in a table here and a command's module is imported whe
 needs none of Numba, SciPy and pycolmap.
 """
 
-import gc
 import os
 import signal
 import sys
@@ -39,8 +38,6 @@ BENCH = {
 """the commands of `initfree bench`"""
 _ABOUT = "Bundle adjustment that starts from nothing: from image observations alone to a 3D reconstruction."
 _INTERRUPTED = 128 + signal.SIGINT
-_NEW_OBJECTS = 10_000
-"""after which garbage is looked for: the usual 700 come and go a hundred times in a small solve"""
 _SIMILAR = 0.5
 """of difflib: how much of a mistyped command must agree with one that exists"""
 _SIMILAR_FLAG = 0.7
@@ -64,19 +61,7 @@ def main(arguments: list[str] | None = None) -> None:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    if arguments is None and sys.argv[1:2] == ["solve"]:
-        _leave(code)
     sys.exit(code)
-
-
-def _leave(code: int) -> None:
-    """End the process without taking it apart first: to free every object takes longer than to read and write a small model.
-
-    For a command that has closed its files and ended its processes by now. A profiler or debugger gets the usual end.
-    """
-    if sys.getprofile() is None and sys.gettrace() is None:
-        print(end="", file=sys.stderr, flush=True)
-        os._exit(code)
 
 
 def _main(arguments: list[str]) -> int:
@@ -173,9 +158,6 @@ def _load(place: str) -> Any:
     # and let a signal that comes meanwhile wait for that handler.
     waiting = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, waiting)
-    # Nothing that modules define is ever garbage: looking for it, now and in every later collection, takes a tenth of the
-    # time of a small solve.
-    gc.disable()
     try:
         import pycolmap  # noqa: F401
 
@@ -184,9 +166,6 @@ def _load(place: str) -> Any:
         return getattr(import_module(module), name)
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, waiting)
-        gc.freeze()
-        gc.set_threshold(_NEW_OBJECTS)
-        gc.enable()
 
 
 def _fail(message: str) -> int:

@@ -3,10 +3,7 @@
 import base64
 import hashlib
 import json
-import os
-import sys
 from importlib.resources import files
-from pathlib import Path
 
 import jinja2
 
@@ -25,7 +22,6 @@ def environment(*loaders: jinja2.BaseLoader) -> jinja2.Environment:
     shared = jinja2.PackageLoader("initfree.drawing")
     made = jinja2.Environment(
         loader=jinja2.ChoiceLoader([*loaders, shared]),
-        bytecode_cache=_kept(),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -44,15 +40,6 @@ def _policy(*scripts: str) -> str:
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _kept() -> jinja2.BytecodeCache | None:
-    """Compiled templates beside the bytecode of this module, where Python keeps that: to compile them takes longer than to
-    fill them in."""
-    place = Path(__file__).with_name("__pycache__")
-    if sys.dont_write_bytecode or not os.access(place, os.W_OK):
-        return None
-    return jinja2.FileSystemBytecodeCache(str(place), "%s.jinja")
 
 
 def number(value: float | None, how: str, factor: float = 1.0) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from initfree.data.tracks import Array
 
-_MEDIAN_TO_SIGMA = 1.4826
+MEDIAN_TO_SIGMA = 1.4826
 
 
 @dataclass(frozen=True)
@@ -64,4 +64,4 @@ Loss = LeastSquares | Cauchy | SoftL1 | Huber
 
 def scale_from_median(squared: Array, multiple: float, floor: float) -> float:
     """Scale rule: `multiple` robust standard deviations (1.4826 medians) of the residuals, at least `floor`."""
-    return max(multiple * _MEDIAN_TO_SIGMA * float(np.sqrt(max(np.median(squared), 0.0))), floor)
+    return max(multiple * MEDIAN_TO_SIGMA * float(np.sqrt(max(np.median(squared), 0.0))), floor)

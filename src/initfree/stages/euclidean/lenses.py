@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from initfree.data.observations import FocalPrior, heavy_tailed
 from initfree.data.tracks import Array, Index
+from initfree.engine.losses import MEDIAN_TO_SIGMA
 from initfree.errors import InputError
 
 _STEP = 6e-6
 """cube root of the rounding error: where truncation and rounding of a central difference are of one size"""
 _RATIONAL = {"FULL_OPENCV": (9, 10, 11)}
 """denominators: nearly the same as k1, k2, k3 to first order, so that they move only where they are given"""
-_MEDIAN_TO_SIGMA = 1.4826
 WORST = 2.0
 """focal lengths: largest error of an observation, as in the other Euclidean stage"""
 
@@ -163,7 +163,7 @@ class Lenses:
                 continue
             place = starts[members][:, None] + np.arange(self.numbers[members[0]])
             middle = np.median(about[place], axis=0)
-            spread = _MEDIAN_TO_SIGMA * np.median(np.abs(about[place] - middle), axis=0)
+            spread = MEDIAN_TO_SIGMA * np.median(np.abs(about[place] - middle), axis=0)
             about[place], sigma[place] = middle, np.maximum(sigma[place], spread)
         return Prior(about, sigma, prior.aspect)
 

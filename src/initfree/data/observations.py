@@ -24,6 +24,7 @@ LARGEST_IMAGE = 1_000_000
 _FARTHEST_PIXEL = 10.0 * LARGEST_IMAGE
 _LARGEST_RATIO = 1e5
 """of a focal length, a principal point to the larger side of an image; of distortion to one"""
+MOST_IMAGES = 100_000
 _LARGEST_ID = 2**32 - 2
 """of an image or a camera, as COLMAP has them"""
 
@@ -215,7 +216,14 @@ def check_camera(camera_id: int, camera: Any, source: str) -> None:
         )
 
 
+def check_count(source: str, images: int) -> None:
+    """Many more images than anybody can solve are a mistake of whoever wrote the file, a column taken for another."""
+    if images > MOST_IMAGES:
+        raise InputError(f"{source} has {images:,} images or cameras; expected at most {MOST_IMAGES:,}")
+
+
 def _check_images(source: str, images: Sequence[Image]) -> None:
+    check_count(source, len(images))
     seen: dict[str, int] = {}
     for image in images:
         check_name(source, image.name)

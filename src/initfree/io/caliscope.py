@@ -15,6 +15,14 @@ from initfree.io.columns import combined, find, labels, moments_of, numbers, opt
 from initfree.io.rows import observations_of_array, opencv_camera, unknown_camera
 
 _TOML, _CSV = "camera_array.toml", "xy.csv"
+_KNOWN = {
+    "camera": ("cam_id", "port", "camera"),
+    "frame": ("sync_index", "frame"),
+    "point": ("keypoint_id", "point_id"),
+    "object": ("object_id",),
+    "x": ("img_loc_x",),
+    "y": ("img_loc_y",),
+}
 
 
 def is_caliscope(path: Path) -> bool:
@@ -24,17 +32,15 @@ def is_caliscope(path: Path) -> bool:
 def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Observations:
     """An image is a camera, a landmark a point of an object in a synchronised frame. Ignored cameras are left out."""
     table = read_cameras(path / _TOML)
-    columns = read_columns(path / _CSV)
-    seen_by = find(path / _CSV, columns, ("cam_id", "port", "camera"))
+    columns = read_columns(path / _CSV, *_KNOWN.values())
+    seen_by = find(path / _CSV, columns, _KNOWN["camera"])
     names, image = labels(seen_by)
     missing = [name for name in names if name not in table]
     if missing:
         raise InputError(f"{path / _CSV} names camera {missing[0]!r}, which {_TOML} has not ({', '.join(table)})")
-    parts = [find(path / _CSV, columns, ("sync_index", "frame")), find(path / _CSV, columns, ("keypoint_id", "point_id"))]
-    parts += [part for part in [optional(columns, ("object_id",))] if part is not None]
-    xy = np.stack(
-        [numbers(path / _CSV, key, find(path / _CSV, columns, (key,))) for key in ("img_loc_x", "img_loc_y")], axis=1
-    )
+    parts = [find(path / _CSV, columns, _KNOWN[key]) for key in ("frame", "point")]
+    parts += [part for part in [optional(columns, _KNOWN["object"])] if part is not None]
+    xy = np.stack([numbers(path / _CSV, _KNOWN[key][0], find(path / _CSV, columns, _KNOWN[key])) for key in "xy"], axis=1)
     rows = np.array([not table[names[k]].get("ignore", False) for k in image], dtype=bool) & ~np.isnan(xy).any(axis=1)
     used = [k for k, name in enumerate(names) if not table[name].get("ignore", False)]
     number = np.full(len(names), -1)

@@ -14,22 +14,27 @@ from initfree.data.files import opened
 from initfree.data.tracks import Array, Index
 from initfree.errors import InputError, in_words
 
+Columns = dict[str, Sequence[Any]]
 Names = tuple[str, ...]
 """of a column, the first one first; the others are what other programs call it"""
 _BLOCK = 4096
 """rows of a CSV that are read at once"""
+_LEAST_ROWS, _LEAST_ROW = 100_000, 3
+"""rows of a Parquet file of any size, and bytes of each further one: two coordinates that differ take as many, packed"""
+_LEAST_BYTES, _MOST_RATIO = 32 << 20, 16
+"""of a Parquet file of any size, unpacked, and more as a multiple of it"""
 
 
-def read_columns(path: Path) -> dict[str, list[Any]]:
-    """All columns, names in lower case."""
-    if path.is_dir():
-        raise InputError(f"{path} is a directory; expected a table")
-    return _parquet(path) if path.suffix.lower() == ".parquet" else _csv(path)
+def read_columns(path: Path, *used: Names) -> Columns:
+    """By name in lower case: the columns that are used, and nothing of the others but their names."""
+    names = {name for one in used for name in one}
+    return _parquet(path, names) if path.suffix.lower() == ".parquet" else _csv(path, names)
 
 
-def _csv(path: Path) -> dict[str, list[Any]]:
+def _csv(path: Path, used: set[str]) -> Columns:
     head: list[str] = []
     columns: list[list[str]] = []
+    count = 0
     try:
         with TextIOWrapper(opened(path), encoding="utf-8-sig", newline="") as stream:
             reader = csv.reader(stream)
@@ -41,10 +46,14 @@ def _csv(path: Path) -> dict[str, list[Any]]:
                     columns = [[] for _ in head]
                 wrong = next((n for n, row in enumerate(rows) if len(row) != len(head)), None)
                 if wrong is not None:
-                    row = len(columns[0]) + wrong + 2
+                    row = count + wrong + 2
                     raise InputError(f"{path}: row {row} has {len(rows[wrong])} values; expected {len(head)}, one a column")
-                for column, values in zip(columns, zip(*rows, strict=True), strict=False):  # no values without rows
-                    column.extend(values)
+                for name, column, values in zip(
+                    head, columns, zip(*rows, strict=True), strict=False
+                ):  # no values without rows
+                    if name in used:
+                        column.extend(values)
+                count += len(rows)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} cannot be read as CSV: {in_words(error)}") from error
     if not head:
@@ -52,7 +61,7 @@ def _csv(path: Path) -> dict[str, list[Any]]:
     return dict(zip(head, columns, strict=True))
 
 
-def _parquet(path: Path) -> dict[str, list[Any]]:
+def _parquet(path: Path, used: set[str]) -> Columns:
     try:
         from pyarrow import ArrowException, parquet
     except ImportError as error:
@@ -60,13 +69,46 @@ def _parquet(path: Path) -> dict[str, list[Any]]:
             f"{path} is a Parquet file, which needs pyarrow (pip install pyarrow); or write it as CSV"
         ) from error
     try:
-        table = parquet.read_table(path)
+        with opened(path) as stream, parquet.ParquetFile(stream) as file:
+            size, names = path.stat().st_size, file.schema_arrow.names
+            most = _LEAST_ROWS + size // _LEAST_ROW
+            if file.metadata.num_rows > most or _unpacked(file.metadata, used) > _LEAST_BYTES + _MOST_RATIO * size:
+                raise InputError(
+                    f"{path} announces {file.metadata.num_rows:,} rows in {size:,} bytes; expected fewer; "
+                    "write it as CSV"
+                )
+            table = file.read(columns=[name for name in names if name.lower() in used])
+        return {name.lower(): [] for name in names} | {
+            name.lower(): _values(path, name, table.column(name)) for name in table.column_names
+        }
     except (OSError, ArrowException) as error:
         raise InputError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
-    return {name.lower(): table.column(name).to_pylist() for name in table.column_names}
 
 
-def find(path: Path, columns: dict[str, list[Any]], names: Names) -> list[Any]:
+def _unpacked(about: Any, used: set[str]) -> int:
+    """Bytes of the columns that are used, as the file's metadata has them."""
+    groups = (about.row_group(k) for k in range(about.num_row_groups))
+    columns = (group.column(n) for group in groups for n in range(group.num_columns))
+    return sum(one.total_uncompressed_size for one in columns if one.path_in_schema.partition(".")[0].lower() in used)
+
+
+def _values(path: Path, name: str, column: Any) -> Sequence[Any]:
+    """Numbers as an array, texts as a list in which equal ones are one object."""
+    from pyarrow import float64, types
+
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    if types.is_floating(kind) or types.is_decimal(kind):
+        return column.cast(float64()).to_numpy()
+    if types.is_integer(kind) and not column.null_count:
+        return column.to_numpy()
+    if not (types.is_integer(kind) or types.is_boolean(kind) or types.is_string(kind) or types.is_large_string(kind)):
+        raise InputError(f"{path}: the column {name} is of type {column.type}; expected numbers or texts")
+    packed = column.combine_chunks() if types.is_dictionary(column.type) else column.combine_chunks().dictionary_encode()
+    found = [*packed.dictionary.to_pylist(), None]
+    return [found[k] for k in packed.indices.fill_null(len(found) - 1).to_pylist()]
+
+
+def find(path: Path, columns: Columns, names: Names) -> Sequence[Any]:
     """The column of one of these names."""
     found = optional(columns, names)
     if found is None:
@@ -75,36 +117,41 @@ def find(path: Path, columns: dict[str, list[Any]], names: Names) -> list[Any]:
     return found
 
 
-def optional(columns: dict[str, list[Any]], names: Names) -> list[Any] | None:
+def optional(columns: Columns, names: Names) -> Sequence[Any] | None:
     return next((columns[name] for name in names if name in columns), None)
 
 
 def numbers(path: Path, name: str, values: Sequence[Any]) -> Array:
     """A column as numbers; empty ones are not a number."""
+    if isinstance(values, np.ndarray):
+        return values.astype(np.float64)
     try:
         return np.array([np.nan if value is None or value == "" else value for value in values], dtype=np.float64)
-    except ValueError as error:
+    except (ValueError, TypeError, OverflowError) as error:
         bad = next(n for n, value in enumerate(values) if not _is_number(value))
         raise InputError(f"{path}: {name} is {values[bad]!r} in row {bad + 2}; expected a number") from error
 
 
 def labels(values: Sequence[Any]) -> tuple[list[str], Index]:
     """Distinct values as text, in the order of numbers where they are numbers, and which of them each row has."""
-    text = [str(value).strip() for value in values]
+    values = values.tolist() if isinstance(values, np.ndarray) else values
+    # Many rows have few labels: text is made of each once.
+    text = {value: str(value).strip() for value in dict.fromkeys(values)}
 
     def place(name: str) -> tuple[bool, float, str]:
         number = _is_number(name)
         return not number, float(name) if name and number else 0.0, name
 
-    found = sorted(set(text), key=place)
+    found = sorted(set(text.values()), key=place)
     number = {name: k for k, name in enumerate(found)}
-    return found, np.array([number[name] for name in text], dtype=np.int64)
+    of_value = {value: number[name] for value, name in text.items()}
+    return found, np.fromiter((of_value[value] for value in values), dtype=np.int64, count=len(values))
 
 
 def _is_number(value: Any) -> bool:
     try:
         return math.isfinite(float(value)) or value is None
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return value is None or value == ""
 
 

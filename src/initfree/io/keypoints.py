@@ -4,6 +4,7 @@ Every reader of them ends here: an image is a camera, a landmark a point in a fr
 sizes too, and what the detections of all cameras span stands for them.
 """
 
+from array import array
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -29,7 +30,8 @@ def observations_of_keypoints(
     """Those without coordinates, or of little confidence, were not seen."""
     if intrinsics not in (None, "unknown"):
         raise InputError(f"{path} has keypoints and no intrinsics; expected --intrinsics unknown, not {intrinsics}")
-    names, image, frames, points, xy = list(cameras), [], [], [], []
+    names, points = list(cameras), list[str]()
+    image, frames, xy = array("q"), array("q"), array("d")
     for k, (name, detections) in enumerate(cameras.items()):
         for frame, point, x, y, confidence in detections:
             if np.isnan(confidence) or np.isnan(x) or np.isnan(y) or confidence < MIN_CONFIDENCE:
@@ -46,15 +48,15 @@ def observations_of_keypoints(
             image.append(k)
             frames.append(frame)
             points.append(point)
-            xy.append((x, y))
+            xy.extend((x, y))
     if not xy:
         raise InputError(f"{path} has no detection of confidence {MIN_CONFIDENCE:g} or more in {len(names)} cameras")
     landmark = combined(labels(frames)[1], labels(points)[1])
     moments = moments_of(landmark, frames, points)
-    pixels = np.array(xy, dtype=np.float64)
+    pixels = np.frombuffer(xy, dtype=np.float64).reshape(-1, 2)
     width, height = 1.0 + np.ceil(np.abs(pixels).max(axis=0))
     models = [unknown_camera(width, height) for _ in names]
-    rows = np.array(image, dtype=np.int64), landmark, pixels
+    rows = np.frombuffer(image, dtype=np.int64), landmark, pixels
     return observations_of_array(str(path), names, models, *rows, "unknown", moments)
 
 

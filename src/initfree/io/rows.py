@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pycolmap
 
-from initfree.data.observations import LARGEST_IMAGE, Image, Intrinsics, Observations, observe
+from initfree.data.observations import LARGEST_IMAGE, Image, Intrinsics, Observations, check_count, observe
 from initfree.data.tracks import Array, Index, rows_of_each
 from initfree.errors import InputError
 
@@ -53,10 +53,12 @@ def observations_of_array(
     moments: dict[int, tuple[str, str]],
 ) -> Observations:
     """Of fixed cameras, one an image, in an order that only what they saw decides: a solve sums in the order of the
-    cameras, and the same recording with its cameras in another order has to give the same numbers to the last digit.
+    cameras and of their detections, and the same recording with its cameras or its rows in another order has to give the
+    same numbers to the last digit.
 
     Ids of images are those of the given order, from 1.
     """
+    check_count(source, len(names))
     by_landmark = np.lexsort((xy[:, 1], xy[:, 0], landmark_id))
     of_each = rows_of_each(image[by_landmark], len(names))
 
@@ -67,9 +69,11 @@ def observations_of_array(
     order = sorted(range(len(names)), key=seen)
     place = np.empty(len(names), dtype=np.int64)
     place[order] = np.arange(len(names))
+    rows = np.lexsort((xy[:, 1], xy[:, 0], place[image], landmark_id))
     found = observations_of_rows(
-        source, [names[k] for k in order], [cameras[k] for k in order], place[image], landmark_id, xy, intrinsics
-    )
+        source, [names[k] for k in order], [cameras[k] for k in order], place[image[rows]], landmark_id[rows], xy[rows],
+        intrinsics,
+    )  # fmt: skip
     images = tuple(replace(one, image_id=k + 1) for one, k in zip(found.images, order, strict=True))
     return replace(found, images=images, moments=moments)
 

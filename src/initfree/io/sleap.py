@@ -6,14 +6,20 @@ tracks (tracks, 2, nodes, frames), node_names, point_scores (tracks, nodes, fram
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from initfree.data.files import regular
 from initfree.data.observations import Intrinsics, Observations
 from initfree.errors import InputError
 from initfree.io.keypoints import Detection, named_apart, observations_of_keypoints
 
 _ENDING = ".analysis.h5"
+_LEAST, _LEAST_DETECTION = 100_000, 4
+"""detections in a file of any size, and bytes of each further one, packed"""
+_LEAST_BYTES, _MOST_RATIO = 64 << 20, 16
+"""of a dataset in a file of any size, and more as a multiple of it: where nothing was detected, nothing is stored"""
 
 
 def is_sleap(path: Path) -> bool:
@@ -37,25 +43,44 @@ def _detections(path: Path) -> Iterator[Detection]:
     except ImportError as error:
         raise InputError(f"{path} is a file of SLEAP, which needs h5py (pip install 'initfree[sleap]')") from error
     try:
-        with h5py.File(path, "r") as file:
-            tracked, named = file.get("tracks"), file.get("node_names")
-            if not isinstance(tracked, h5py.Dataset) or not isinstance(named, h5py.Dataset):
+        with h5py.File(regular(path), "r") as file:
+            tracked, named, scored = (_dataset(path, file, name) for name in ("tracks", "node_names", "point_scores"))
+            if tracked is None or named is None:
                 raise InputError(f"{path} has no tracks or no node_names; expected an analysis file of SLEAP")
             shape = tracked.shape
-            if len(shape) != 4 or shape[1] != 2 or np.prod(shape, dtype=np.float64) > 1e9:
+            if len(shape) != 4 or shape[1] != 2:
                 raise InputError(f"{path}: tracks has shape {shape}; expected (tracks, 2, nodes, frames)")
+            if named.shape != shape[2:3]:
+                raise InputError(f"{path} has node_names of shape {named.shape}; expected {shape[2]}, as tracks has nodes")
             xy = np.asarray(tracked, dtype=np.float64)
             nodes = [name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name) for name in named[:]]
-            scores = np.asarray(file["point_scores"], dtype=np.float64) if "point_scores" in file else np.ones(1)
+            fits = scored is not None and scored.shape == (shape[0], *shape[2:])
+            scores = np.asarray(scored, dtype=np.float64) if fits else None
     except InputError:
         raise
     except Exception as error:  # h5py raises whatever a damaged file leads it to
         raise InputError(f"{path} cannot be read as HDF5: it is cut or damaged") from error
-    tracks, _, count, _ = xy.shape
-    if len(nodes) != count:
-        raise InputError(f"{path} has {len(nodes)} node_names; expected {count}, as tracks has")
-    scored = scores.shape == (tracks, count, xy.shape[3])
-    for track, node, frame in zip(*np.nonzero(np.isfinite(xy).all(axis=1)), strict=True):
-        name = nodes[node] if tracks == 1 else f"{track}.{nodes[node]}"
-        score = min(float(scores[track, node, frame]), 1.0) if scored else 1.0
-        yield int(frame), name, float(xy[track, 0, node, frame]), float(xy[track, 1, node, frame]), score
+    tracks, size = len(xy), path.stat().st_size
+    seen = np.isfinite(xy).all(axis=1)
+    if np.count_nonzero(seen) > _LEAST + size // _LEAST_DETECTION:
+        raise InputError(f"{path} has {np.count_nonzero(seen):,} detections in {size:,} bytes; expected some that differ")
+    names = [[node if tracks == 1 else f"{track}.{node}" for node in nodes] for track in range(tracks)]
+    for track, node, frame in zip(*np.nonzero(seen), strict=True):
+        score = 1.0 if scores is None else min(float(scores[track, node, frame]), 1.0)
+        x, y = xy[track, :, node, frame].tolist()
+        yield int(frame), names[track][node], x, y, score
+
+
+def _dataset(path: Path, file: Any, name: str) -> Any:
+    """A dataset that is in this file, and not much larger than it: what is not stored is no number of bytes."""
+    import h5py
+
+    if not isinstance(file.get(name, getlink=True), h5py.HardLink) or not isinstance(file[name], h5py.Dataset):
+        return None
+    found: Any = file[name]
+    if found.is_virtual or found.external:
+        raise InputError(f"{path}: {name} is kept in another file; expected an analysis file of SLEAP")
+    most = _LEAST_BYTES + _MOST_RATIO * path.stat().st_size
+    if found.size * max(found.dtype.itemsize, 8) > most:
+        raise InputError(f"{path}: {name} has shape {found.shape}; expected at most {most:,} bytes in a file of its size")
+    return found

@@ -35,7 +35,7 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Obser
     """Rows without coordinates, or of little confidence, were not seen."""
     if intrinsics not in (None, "unknown"):
         raise InputError(f"{path} is a table, which has no intrinsics; expected --intrinsics unknown, not {intrinsics}")
-    columns = read_columns(path)
+    columns = read_columns(path, *_KNOWN.values())
     names, image = labels(find(path, columns, _KNOWN["camera"]))
     frame, point = (optional(columns, _KNOWN[key]) for key in ("frame", "point"))
     if frame is None and point is None:

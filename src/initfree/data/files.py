@@ -114,6 +114,17 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def read_arrays(path: Path, names: Iterable[str]) -> dict[str, NDArray[Any]]:
     """These members of a .npz, and no others."""
+    try:
+        return _arrays(path, names)
+    except InputError:
+        raise
+    except (
+        Exception
+    ) as error:  # zipfile, zlib, NumPy and the tokenizer that it calls raise what a damaged file leads them to
+        raise InputError(f"{path} cannot be read as arrays of NumPy: {in_words(error)}") from error
+
+
+def _arrays(path: Path, names: Iterable[str]) -> dict[str, NDArray[Any]]:
     with opened(path) as stream, zipfile.ZipFile(stream) as packed:
         members = {name: packed.getinfo(f"{name}.npy") for name in names}
         size = sum(member.file_size for member in members.values())

@@ -262,7 +262,7 @@ def _tip(image: str, run: dict[str, Any]) -> str:
     words = [image, f"{report['detections']} detections, {report['wrong']} wrong"]
     if report["mean_pixels"] is not None:
         words.append(f"mean error {report['mean_pixels']:.2g} px")
-    if report["rotation_degrees"] is not None:
+    if report["rotation_degrees"] is not None and report["centre_share_of_extent"] is not None:
         words.append(f"± {report['rotation_degrees']:.2g}°, ± {100.0 * report['centre_share_of_extent']:.2g}% of the extent")
     return "\n".join(words)
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from initfree.data.files import read_arrays
 from initfree.data.tracks import Array, Index
 from initfree.drawing.packed import Box, turns
 from initfree.errors import InputError
@@ -16,6 +17,19 @@ from initfree.stages.trace import Moment
 FILE = "trace.npz"
 MOST = 60
 """steps in the file"""
+_KINDS: dict[str, tuple[str, tuple[int | str, ...]]] = {
+    "stages": ("U", ("s",)),
+    "index": ("iu", ("s",)),
+    "cost": ("f", ("s",)),
+    "names": ("U", ("c",)),
+    "ids": ("iu", ("l",)),
+    "origin": ("f", (3,)),
+    "side": ("f", ()),
+    "turns": ("u", ("s", "c", 4)),
+    "centres": ("u", ("s", "c", 3)),
+    "xyz": ("u", ("s", "l", 3)),
+}
+"""members: kinds of number or text, and the shape for s steps of c cameras and l landmarks"""
 _BOX = 6.0
 """half the box's side over the farthest camera or landmark of the end"""
 
@@ -69,26 +83,29 @@ class Steps:
 
     @classmethod
     def read(cls, path: Path) -> "Steps":
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                content = {name: file[name] for name in file.files}
-            origin, side = content["origin"], float(content["side"])
-            quaternions = content["turns"].astype(np.float64) / 32767.0 - 1.0
-            R = Rotation.from_quat(quaternions.reshape(-1, 4)).as_matrix().reshape(*quaternions.shape[:2], 3, 3)
-            return cls(
-                tuple(str(stage) for stage in content["stages"]),
-                content["index"],
-                content["cost"],
-                R,
-                _opened(content["centres"], origin, side),
-                _opened(content["xyz"], origin, side),
-                tuple(str(name) for name in content["names"]),
-                content["ids"],
-            )
-        except (OSError, ValueError, KeyError) as error:
-            raise InputError(
-                f"{path} cannot be read as the trace of a solve: {error}; expected what `solve` wrote"
-            ) from error
+        content = read_arrays(path, _KINDS)
+        steps, cameras, landmarks = (content[name].size for name in ("stages", "names", "ids"))
+        for name, (kinds, shape) in _KINDS.items():
+            counts = {"s": steps, "c": cameras, "l": landmarks}
+            expected = tuple(counts[n] if isinstance(n, str) else n for n in shape)
+            found = content[name]
+            if found.dtype.kind not in kinds or found.shape != expected:
+                raise InputError(f"{path}: {name} has shape {found.shape} of {found.dtype}; expected {expected}")
+        origin, side = content["origin"], float(content["side"])
+        if not (np.isfinite(origin).all() and 0.0 < side < np.inf):
+            raise InputError(f"{path}: its box is {side:g} wide at {origin.tolist()}; expected finite numbers")
+        quaternions = content["turns"].astype(np.float64) / 32767.0 - 1.0
+        R = Rotation.from_quat(quaternions.reshape(-1, 4)).as_matrix().reshape(*quaternions.shape[:2], 3, 3)
+        return cls(
+            tuple(content["stages"].tolist()),
+            content["index"],
+            content["cost"],
+            R,
+            _opened(content["centres"], origin, side),
+            _opened(content["xyz"], origin, side),
+            tuple(content["names"].tolist()),
+            content["ids"],
+        )
 
 
 def _opened(steps: NDArray[np.uint16], origin: Array, side: float) -> Array:

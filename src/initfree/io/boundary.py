@@ -20,7 +20,7 @@ from initfree.io.quiet import quiet
 
 _OURS = (AssertionError, ImportError, NameError, NotImplementedError, SyntaxError)
 """no file brings these about"""
-_READERS = ("initfree.io.", "initfree.data.files")
+_READERS = ("initfree.io.", "initfree.data.files", "initfree.drawing.steps", "initfree.viewer.reading")
 _WORDS = 200
 """characters of what a library says that are repeated"""
 

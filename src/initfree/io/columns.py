@@ -74,8 +74,7 @@ def _parquet(path: Path, used: set[str]) -> Columns:
             most = _LEAST_ROWS + size // _LEAST_ROW
             if file.metadata.num_rows > most or _unpacked(file.metadata, used) > _LEAST_BYTES + _MOST_RATIO * size:
                 raise InputError(
-                    f"{path} announces {file.metadata.num_rows:,} rows in {size:,} bytes; expected fewer; "
-                    "write it as CSV"
+                    f"{path} announces {file.metadata.num_rows:,} rows in {size:,} bytes; expected fewer; write it as CSV"
                 )
             table = file.read(columns=[name for name in names if name.lower() in used])
         return {name.lower(): [] for name in names} | {

@@ -13,7 +13,10 @@ from initfree.data.reconstruction import Reconstruction
 from initfree.errors import InputError
 from initfree.io import bal, camera_files, colmap
 from initfree.io.alignment import Alignment, align, read_moments
+from initfree.io.boundary import boundary
+from initfree.io.colmap_files import check_model
 from initfree.io.formats import Asked, format_of
+from initfree.io.load import check_poses
 from initfree.io.picture import write_picture
 from initfree.io.quiet import quiet
 from initfree.io.staged import staged_directory, staged_file
@@ -129,7 +132,10 @@ def model_of(source: Path) -> pycolmap.Reconstruction:
     """The reconstruction at a path as a COLMAP model, with its observations."""
     directory = colmap.find_model(source) if source.is_dir() else None
     if directory is not None:
-        return colmap.read_model(directory)
+        with boundary(source, "a COLMAP model"):
+            model = colmap.read_model(directory)
+            check_poses(source, colmap.reconstruction_of(model))
+        return model
     found = format_of(source)
     if found.model is None:
         raise InputError(
@@ -144,7 +150,11 @@ def model_of(source: Path) -> pycolmap.Reconstruction:
             observations.cameras[k] = pycolmap.Camera(
                 camera_id=k, model="RADIAL", width=old.width, height=old.height, params=[f, *middle, k1, k2]
             )
-    return _assembled(observations, found.model(source))
+    reconstruction = found.model(source)
+    check_poses(source, reconstruction)
+    model = _assembled(observations, reconstruction)
+    check_model(model, str(source))
+    return model
 
 
 def _assembled(o: Observations, reconstruction: Reconstruction) -> pycolmap.Reconstruction:

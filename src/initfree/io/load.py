@@ -71,12 +71,17 @@ def load_model(path: str | Path) -> Reconstruction:
     if found.model is None:
         raise InputError(f"{path} is a {found.name}, which has observations but no poses; expected a reconstruction")
     model = found.model(path)
-    _check_size(path, "pose of image", model.names, np.concatenate([model.R.reshape(-1, 9), model.t], axis=1))
-    _check_size(path, "position of point", model.ids.tolist(), model.xyz)
+    check_poses(path, model)
     return model
 
 
-def _check_size(path: Path, what: str, names: Sequence[object], values: Array) -> None:
+def check_poses(path: Path, model: Reconstruction) -> None:
+    """Poses and positions that can be computed with."""
+    check_numbers(path, "pose of image", model.names, np.concatenate([model.R.reshape(-1, 9), model.t], axis=1))
+    check_numbers(path, "position of point", model.ids.tolist(), model.xyz)
+
+
+def check_numbers(path: Path, what: str, names: Sequence[object], values: Array) -> None:
     """Numbers that can be computed with: beyond, squares and products of them overflow."""
     bad = np.flatnonzero(~(np.abs(values) <= _LARGEST).all(axis=1))
     if len(bad):

@@ -1,6 +1,5 @@
 """What is seen of a folder: its model, its run.json and trace.npz where it has them, and a second model over it."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,12 +7,15 @@ from typing import Any
 import numpy as np
 import pycolmap
 
+from initfree.data.files import read_json
 from initfree.drawing.scene import Model, Scene, model_of, scene_of
 from initfree.drawing.steps import FILE as TRACE
 from initfree.drawing.steps import Steps
 from initfree.errors import InputError
 from initfree.evaluation import global_rotation
+from initfree.io.boundary import boundary
 from initfree.io.colmap import find_model, read_model
+from initfree.io.load import check_numbers
 
 MOST = 50_000
 """landmarks shown; of more, evenly spaced ones"""
@@ -22,13 +24,12 @@ MOST = 50_000
 def read_scene(directory: Path, second: Path | None = None, most: int = MOST) -> Scene:
     """The scene of a folder that `solve` wrote, or of any COLMAP model; `second` lies over it after alignment."""
     model = _model(directory)
-    run = _run(directory)
-    trace = directory / TRACE
-    scene = scene_of(model, run, steps=Steps.read(trace) if trace.is_file() else None, most=most)
-    scene = replace(scene, model=replace(scene.model, name=named(directory)))
+    run = _run(directory / "run.json")
+    scene = scene_of(model, run, steps=_steps(directory / TRACE), most=most)
+    scene = replace(scene, model=_checked(directory, replace(scene.model, name=named(directory))))
     if second is None:
         return scene
-    other = model_of(_model(second), named(second), most)
+    other = _checked(second, model_of(_model(second), named(second), most))
     return replace(scene, other=aligned(other, scene.model))
 
 
@@ -42,26 +43,61 @@ def named(directory: Path) -> str:
 def _model(directory: Path) -> pycolmap.Reconstruction:
     if not directory.is_dir():
         raise InputError(f"{directory} is no directory; expected the output of `initfree solve`, or a COLMAP model")
-    found = find_model(directory)
+    with boundary(directory, "a COLMAP model"):
+        found = find_model(directory)
     if found is None:
         raise InputError(f"{directory} holds no COLMAP model, nor does its sparse/0; expected cameras, images and points3D")
-    model = read_model(found)
+    with boundary(found, "a COLMAP model"):
+        model = read_model(found)
     if not any(image.has_pose for image in model.images.values()):
         raise InputError(f"{found} has no image with a pose: there is nothing to show")
     return model
 
 
-def _run(directory: Path) -> dict[str, Any]:
-    path = directory / "run.json"
-    if not path.is_file():
-        return {}
-    try:
-        run = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path} is no JSON: {error}") from error
-    if not isinstance(run, dict):
-        raise InputError(f"{path} holds a {type(run).__name__}; expected the object that `initfree solve` writes")
-    return run
+def _checked(directory: Path, model: Model) -> Model:
+    check_numbers(directory, "pose of image", model.images, np.concatenate([model.R.reshape(-1, 9), model.centres], axis=1))
+    check_numbers(directory, "position of point", model.ids.tolist(), model.xyz)
+    return model
+
+
+def _steps(path: Path) -> Steps | None:
+    if not path.exists():
+        return None
+    with boundary(path, "the trace that `initfree solve` wrote"):
+        return Steps.read(path)
+
+
+def _run(path: Path) -> dict[str, Any]:
+    return _as(_RUN, read_json(path), path, "the file") if path.exists() else {}
+
+
+_REPORT = dict.fromkeys(("mean_pixels", "rotation_degrees", "centre_share_of_extent"), float)
+_RUN: dict[str, Any] = {
+    "certificate": {"accepted": bool, "reason": str, "failing": [str]},
+    "weakest_joint": {"images": [str]},
+    "problem": {"dropped": {"images": [str]}},
+    "uncertainty": {"noise_pixels": float},
+    "cameras": {str: {"detections": int, "wrong": int, **_REPORT}},
+}
+"""what is shown of a run.json; a type in place of a key stands for any"""
+_WORDS = {bool: "true or false", str: "a text", int: "a whole number", float: "a number", list: "a list", dict: "an object"}
+
+
+def _as(shape: Any, value: Any, path: Path, what: str) -> Any:
+    """The parts of a value that a shape has, null where there are none; each of the type that the shape says."""
+    kind = shape if isinstance(shape, type) else type(shape)
+    if value is None:
+        return {} if kind is dict else [] if kind is list else None
+    good = isinstance(value, (int, float) if kind is float else kind) and isinstance(value, bool) == (kind is bool)
+    if not good:
+        raise InputError(f"{path}: {what} is {str(value)[:40]!r}; expected {_WORDS[kind]}")
+    if isinstance(shape, list):
+        return [_as(shape[0], one, path, f"an entry of {what}") for one in value]
+    if not isinstance(shape, dict):
+        return value
+    if str in shape:
+        return {key: _as(shape[str], one, path, f"{key!r} of {what}") for key, one in value.items()}
+    return {key: _as(of_key, value.get(key), path, key) for key, of_key in shape.items()}
 
 
 def aligned(model: Model, target: Model) -> Model:

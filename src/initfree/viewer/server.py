@@ -206,8 +206,9 @@ class Viewer:
                 if self.slider is not None:
                     self.told.content = _paragraphs("result")
             else:
-                order = np.array([steps.names.index(name) for name in model.images])
-                centres, R = steps.centres[k][order], steps.R[k][order]
+                place = {name: n for n, name in enumerate(steps.names)}
+                order = np.array([place.get(name, -1) for name in model.images])
+                centres, R = np.where((order < 0)[:, None], np.nan, steps.centres[k][order]), steps.R[k][order]
                 rows = {int(j): row for row, j in enumerate(model.ids)}
                 known = np.array([rows.get(int(j), -1) for j in steps.ids])
                 shade = np.where((known < 0)[:, None], np.array(rgb(NEUTRAL)), colours[known]).astype(np.uint8)

@@ -14,6 +14,7 @@ from initfree.errors import InputError
 from initfree.generator import generate
 from initfree.generator.database import write_database
 from initfree.io.colmap import observations_of
+from initfree.io.convert import convert
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +130,26 @@ def test_images_that_the_database_lacks_are_told(dataset, matches):
     model.images[3].name = "elsewhere.png"
     with pytest.raises(InputError, match=r"elsewhere\.png"):
         initfree.check(model, matches)
+
+
+def test_names_may_lack_folders_and_endings(dataset, matches, tmp_path):
+    """Metashape's labels have no endings, nerfstudio's names have a folder."""
+    for name in ("{}", "images/{}.png"):
+        model = kept(dataset)
+        for image in model.images.values():
+            image.name = name.format(image.name.removesuffix(".png"))
+        assert initfree.check(model, matches).accepted
+
+
+def test_transforms_are_judged_by_the_database(dataset, matches, tmp_path):
+    """Poses alone, in another program's axes."""
+    model = kept(dataset)
+    for turned in (False, True):
+        if turned:
+            turn(model, model.images[2], 10.0)
+        model.write(str(tmp_path))
+        convert(tmp_path, tmp_path / "transforms.json", overwrite=True)
+        assert run("check", tmp_path / "transforms.json", "--database", matches, "--quiet") == (3 if turned else 0)
 
 
 def test_sizes_that_differ_are_told(dataset):

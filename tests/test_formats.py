@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from posed_files import kapture, metashape, nerfstudio, openmvg
 from scipy.spatial.transform import Rotation
 from synthetic import Scene, ring
 
 import initfree
 from initfree.commands.cli import main
+from initfree.io.convert import convert
 from initfree.io.formats import FORMATS, format_of
 from initfree.io.load import load_model, load_observations
 
@@ -152,8 +154,11 @@ WRITERS = {
     "MultiCamSelfCal": multicamselfcal,
     "caliscope": caliscope,
     "table": table,
+    "Kapture": kapture,
+    "openMVG": openmvg,
+    "Metashape": metashape,
 }
-WITH_POSES = {"Bundler", "NVM", "OpenSfM", "caliscope"}
+WITH_POSES = {"Bundler", "Kapture", "Metashape", "NVM", "OpenSfM", "caliscope", "openMVG"}
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -264,6 +269,37 @@ BAD = {
         r"expected \[width, height\]",
     ),
     ("caliscope", "focal"): (lambda p: edited(p / "camera_array.toml", r"420\.0", "-420.0"), "expected finite 3x3"),
+    ("Kapture", "model"): (
+        lambda p: edited(p / "sensors" / "sensors.txt", "SIMPLE_RADIAL", "ROUND"), "expected a model of COLMAP"
+    ),
+    ("Kapture", "device"): (
+        lambda p: edited(p / "sensors" / "records_camera.txt", "cam3", "cam77"), "'cam77', which is no camera"
+    ),
+    ("Kapture", "keypoint"): (
+        lambda p: edited(p / "reconstruction" / "observations.txt", r"jpg, \d+", "jpg, 9999"), "no keypoint 9999"
+    ),
+    ("Kapture", "image"): (
+        lambda p: edited(p / "reconstruction" / "observations.txt", r"image\d\.jpg", "other.jpg"), "'other.jpg', which is no"
+    ),
+    ("Kapture", "path"): (
+        lambda p: edited(p / "sensors" / "records_camera.txt", r"image3\.jpg", "../../secret"), "which is no record|relative"
+    ),
+    ("Kapture", "columns"): (
+        lambda p: edited(p / "reconstruction" / "keypoints" / "sift" / "keypoints.txt", "float64'>", "int8'>"), "float32 or"
+    ),
+    ("openMVG", "json"): (lambda p: p.write_text(p.read_text()[:-9]), "cannot be read as JSON"),
+    ("openMVG", "model"): (lambda p: edited(p, "pinhole_radial_k3", "spherical"), "of model 'spherical'"),
+    ("openMVG", "view"): (lambda p: edited(p, r'"observations": \[\{"key": \d+', '"observations": [{"key": 77'), "view 77"),
+    ("openMVG", "no intrinsics"): (lambda p: edited(p, '"intrinsics"', '"lenses"'), "no view with intrinsics"),
+    ("openMVG", "distortion"): (lambda p: edited(p, '"disto_k3": .0, 0, 0.', '"disto_k3": [0]'), "cannot be read"),
+    ("Metashape", "cut"): (lambda p: p.write_text(p.read_text()[:-30]), "cannot be read as XML"),
+    ("Metashape", "entities"): (
+        lambda p: edited(p, "<document", '<!DOCTYPE a [<!ENTITY b "c">]><document'), "declares entities"
+    ),
+    ("Metashape", "k4"): (lambda p: edited(p, "</f>", "</f><k4>0.1</k4>"), "k4 of 0.1"),
+    ("Metashape", "focal"): (lambda p: edited(p, "<f>420.0</f>", ""), "f of None"),
+    ("Metashape", "sensor"): (lambda p: edited(p, 'sensor id="3"', 'sensor id="4"'), "sensor 3 has no calibration"),
+    ("Metashape", "word"): (lambda p: edited(p, r'x="\d', 'x="left'), "cannot be read"),
     ("caliscope", "column"): (lambda p: edited(p / "xy.csv", "img_loc_x", "column"), "no column img_loc_x"),
 }
 # fmt: on
@@ -335,7 +371,7 @@ def test_directories_in_place_of_files(tmp_path, name):
 
 def test_every_format_tells_what_it_looks_like():
     assert len({one.name for one in FORMATS}) == len(FORMATS) >= 9
-    assert all(one.looks and one.example.startswith("initfree solve ") for one in FORMATS)
+    assert all(one.looks and one.example.startswith(("initfree solve ", "initfree check ")) for one in FORMATS)
 
 
 @pytest.mark.skipif(not (DATA / "arrays").is_dir(), reason="real recordings are not here")
@@ -366,3 +402,76 @@ def test_the_order_of_the_cameras_of_an_array_does_not_matter(tmp_path, scene):
     assert np.array_equal(one.tracks.cam, two.tracks.cam)
     ids = [[p.observations.images[k].image_id for k in p.images] for p in (one, two)]
     assert ids[0] == [scene.tracks.cameras + 1 - k for k in ids[1]]
+
+
+def test_poses_of_nerfstudio(tmp_path, scene):
+    path = nerfstudio(tmp_path / "transforms", scene)
+    assert format_of(path).name == "nerfstudio"
+    model = load_model(path)
+    assert model.names == tuple(f"image{k}.jpg" for k in range(scene.tracks.cameras))
+    assert np.allclose(model.R, scene.R)
+    assert np.allclose(model.centres, scene.centres)
+    with pytest.raises(initfree.InputError, match="no observations"):
+        initfree.load(path)
+
+
+def test_transforms_that_were_written_are_read(tmp_path, scene):
+    source, target = openmvg(tmp_path / "input", scene), tmp_path / "transforms.json"
+    convert(source, target)
+    model = load_model(target)
+    assert np.allclose(model.R, scene.R)
+    assert np.allclose(model.centres, scene.centres)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('"fl_x": 420.0', '"fl_x": "long"', "garbles"),
+        ('"OPENCV"', '"SPHERE"', "'SPHERE'"),
+        ('"file_path": "images/image3.jpg", ', "", "frame 3 has no file_path"),
+        ('"frames"', '"shots"', "has no frames"),
+        ('"k1": 0.0', '"k4": 0.2', "k4 of 0.2"),
+    ],
+)
+def test_broken_transforms(tmp_path, scene, old, new, says):
+    path = nerfstudio(tmp_path / "transforms", scene)
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    with pytest.raises(initfree.InputError, match=says):
+        load_observations(path)
+
+
+def test_matrices_that_are_no_pose(tmp_path, scene):
+    path = nerfstudio(tmp_path / "transforms", scene)
+    told = json.loads(path.read_text())
+    told["frames"][2]["transform_matrix"][0] = [0.0, 0.0, 0.0, 0.0]
+    path.write_text(json.dumps(told))
+    with pytest.raises(initfree.InputError, match=r"'image2\.jpg' has .* for a rotation"):
+        load_model(path)
+
+
+def test_sensors_of_a_rig_of_kapture(tmp_path, scene):
+    model = load_model(kapture(tmp_path / "input", scene, rig=True))
+    assert np.allclose(model.R, scene.R)
+    assert np.allclose(model.centres, scene.centres)
+
+
+def test_distortion_of_metashape(tmp_path, scene):
+    """u = w/2 + cx + x'f + x'b1, x' = x (1 + k1 r² + k2 r⁴ + k3 r⁶) + p1 (r² + 2x²) + 2 p2 x y: the manual's appendix."""
+    k1, k2, k3, p1, p2, b1, cx, cy = -0.05, 0.01, -0.002, 0.003, -0.002, 1.5, 4.0, -3.0
+    x, y = scene.m.T
+    n = x * x + y * y
+    radial = 1.0 + n * (k1 + n * (k2 + n * k3))
+    u = x * radial + p1 * (n + 2 * x * x) + 2 * p2 * x * y
+    v = y * radial + p2 * (n + 2 * y * y) + 2 * p1 * x * y
+    pixels = np.column_stack([WIDTH / 2 + cx + u * (FOCAL + b1), HEIGHT / 2 + cy + v * FOCAL])
+    values = {"cx": cx, "cy": cy, "b1": b1, "k1": k1, "k2": k2, "k3": k3, "p1": p1, "p2": p2}
+    file = metashape(tmp_path / "input", scene, "".join(f"<{k}>{v}</{k}>" for k, v in values.items()), pixels)
+    problem = initfree.load(file, intrinsics="known")
+    number = np.array([int(name.removeprefix("image")) for name in problem.names])[problem.tracks.cam]
+    ids = problem.landmark_ids[problem.tracks.landmark] - 1
+    found = {(k, j): tuple(m) for k, j, m in zip(number, ids, problem.m, strict=True)}
+    assert len(found) == scene.tracks.observations
+    for k, j, m in zip(scene.tracks.cam, scene.tracks.landmark, scene.m, strict=True):
+        assert found[k, j] == pytest.approx(m, abs=1e-7)

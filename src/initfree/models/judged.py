@@ -4,7 +4,9 @@ A mapper deletes what misses: the observations that are left fit by construction
 other input with the same images) also hold those that it deleted.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import PurePosixPath
 
 import numpy as np
 import pycolmap
@@ -39,7 +41,7 @@ def all_observations(
     Landmarks are those that the cameras triangulate anew.
     """
     registered = {image.name: image for image in model.images.values() if image.has_pose}
-    number = {image.name: k for k, image in enumerate(observations.images)}
+    number = _numbers(tuple(registered), tuple(image.name for image in observations.images))
     missing = sorted(set(registered) - set(number))
     if missing:
         raise InputError(
@@ -53,7 +55,7 @@ def all_observations(
         camera_id = int(registered[name].camera_id)
         _check_size(observations, theirs.camera_id, cameras[camera_id], name)
         kept[number[name]] = len(images)
-        images.append(replace(theirs, camera_id=camera_id))
+        images.append(replace(theirs, name=name, camera_id=camera_id))
     chosen = kept[observations.image] >= 0
     found = observe(
         observations.source, images, cameras, kept[observations.image[chosen]], observations.landmark_id[chosen],
@@ -62,6 +64,21 @@ def all_observations(
     problem, reconstruction = placed(build_problem(found, LEAST_OBSERVATIONS), model, intrinsics)
     xyz, _ = triangulate(problem, reconstruction)
     return problem, replace(reconstruction, xyz=xyz)
+
+
+def _numbers(names: tuple[str, ...], theirs: tuple[str, ...]) -> dict[str, int]:
+    """Which of their images each name means: the same name, else the same without folders, else without its ending too.
+
+    One rule for all names, the first that finds one image for each.
+    """
+    rules: tuple[Callable[[str], str], ...] = (str, lambda n: PurePosixPath(n).name, lambda n: PurePosixPath(n).stem)
+    for rule in rules:
+        found: dict[str, list[int]] = {}
+        for k, name in enumerate(theirs):
+            found.setdefault(rule(name), []).append(k)
+        if len({rule(name) for name in names}) == len(names) and all(len(found.get(rule(name), [])) == 1 for name in names):
+            return {name: found[rule(name)][0] for name in names}
+    return {name: k for k, name in enumerate(theirs)}
 
 
 def placed(problem: Problem, model: pycolmap.Reconstruction, intrinsics: Intrinsics | str) -> tuple[Problem, Reconstruction]:

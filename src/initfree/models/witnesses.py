@@ -19,6 +19,7 @@ from initfree.certificate.thresholds import SIGNIFICANT
 from initfree.config import SolveConfig
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
+from initfree.data.tracks import Array
 from initfree.evaluation import global_rotation
 from initfree.stages.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.stages.euclidean.residuals import INLIER_PIXELS, robust_cost
@@ -29,8 +30,8 @@ DOUBT = 0.9
 """weight of what is not enough to refuse, and too much to accept"""
 MAX_MOVED = 5.0
 """percent of AUC@20 by which a model may be off the optimum of its own observations"""
-MAX_TURN, MAX_SHIFT = 2.0, 0.1
-"""degrees, and share of the cameras' median distance from their middle, by which an image that such a move names is off"""
+MAX_TURN, MAX_SHIFT = 2.0, 0.05
+"""degrees, and share of the cameras' median distance from their middle, by which a single image may be off"""
 MAX_FOCAL_CHANGE = 0.03
 """share by which a focal length may be off the one that the observations have"""
 MIN_DEVIATIONS = 5.0
@@ -114,26 +115,47 @@ def _calm(findings: tuple[Finding, ...]) -> float:
 def at_optimum(e: Evidence) -> Witness:
     """A robust adjustment of poses and landmarks to the model's own observations must not lead far away."""
     limits = AdjustConfig(scales=(INLIER_PIXELS,), max_iterations=_STEPS, tolerance=1e-6, near=True)
-    found, _ = adjust(e.problem, e.reconstruction, limits)
-    auc = min(closeness(e.reconstruction.R, e.reconstruction.centres, found.R, found.centres, 20.0))
-    moved = (100.0 - auc) / MAX_MOVED
-    if moved < 1.0:
-        return Witness("at its optimum", moved, "it is at the optimum of its own observations")
-    far = _moved(e.reconstruction, found)
-    images = tuple(name for name, off in zip(e.names, far, strict=True) if off)
+    apart = Apart.between(e.reconstruction, adjust(e.problem, e.reconstruction, limits)[0])
+    if apart.weight < 1.0:
+        return Witness("at its optimum", apart.weight, "it is at the optimum of its own observations")
+    images = tuple(name for name, off in zip(e.names, apart.far, strict=True) if off)
     which = f": {listed(images)}" if images else ""
-    sentence = f"adjusted to its own observations it moves to another place (AUC@20 {auc:.0f} against it){which}"
-    return Witness("at its optimum", moved, sentence, images)
+    sentence = f"adjusted to its own observations it moves to another place (AUC@20 {apart.auc:.0f} against it){which}"
+    return Witness("at its optimum", apart.weight, sentence, images)
 
 
-def _moved(before: Reconstruction, after: Reconstruction) -> NDArray[np.bool_]:
-    """Cameras that an adjustment turned or moved against the others, (cameras,)"""
-    R, c = global_rotation(after.R, before.R), (after.centres, before.centres)
-    off = np.degrees(Rotation.from_matrix(after.R @ R.T @ before.R.transpose(0, 2, 1)).magnitude())
-    x, y = (points - np.median(points, axis=0) for points in c)
-    size = np.median(np.linalg.norm(y, axis=1))
-    s = size / max(float(np.median(np.linalg.norm(x, axis=1))), 1e-300)
-    return (off > MAX_TURN) | (np.linalg.norm(s * x @ R.T - y, axis=1) > MAX_SHIFT * size)
+@dataclass(frozen=True)
+class Apart:
+    """How far two reconstructions of the same cameras are from each other."""
+
+    auc: float
+    """AUC@20 of rotations or of directions, the smaller"""
+    turn: Array
+    """(cameras,) degrees, against the others"""
+    shift: Array
+    """(cameras,) share of the cameras' median distance from their middle"""
+
+    @classmethod
+    def between(cls, one: Reconstruction, other: Reconstruction) -> "Apart":
+        """Cameras in the same order. Medians: a camera that one of them has elsewhere must not decide for the others."""
+        auc = min(closeness(one.R, one.centres, other.R, other.centres, 20.0))
+        R = global_rotation(other.R, one.R)
+        turn = np.degrees(Rotation.from_matrix(other.R @ R.T @ one.R.transpose(0, 2, 1)).magnitude())
+        x, y = (points - np.median(points, axis=0) for points in (other.centres @ R.T, one.centres))
+        size = max(float(np.median(np.linalg.norm(y, axis=1))), 1e-300)
+        s = size / max(float(np.median(np.linalg.norm(x, axis=1))), 1e-300)
+        return cls(auc, turn, np.linalg.norm(s * x - y, axis=1) / size)
+
+    @property
+    def far(self) -> NDArray[np.bool_]:
+        """Cameras that are elsewhere."""
+        return (self.turn > MAX_TURN) | (self.shift > MAX_SHIFT)
+
+    @property
+    def weight(self) -> float:
+        """From one on they are two."""
+        worst = max(float(self.turn.max()) / MAX_TURN, float(self.shift.max()) / MAX_SHIFT)
+        return max((100.0 - self.auc) / MAX_MOVED, worst)
 
 
 def intrinsics(e: Evidence) -> tuple[Intrinsics, ...]:
@@ -174,17 +196,16 @@ def contradicted(problem: Problem, cameras: tuple[Intrinsics, ...]) -> Witness:
 
 def independent(e: Evidence) -> Witness:
     """A solve from nothing of what was judged, with the model's intrinsics: whether it finds the same cameras."""
-    reconstruction = e.reconstruction
     found = solve_auto(replace(e.problem, intrinsics="given"), SolveConfig())
     name = "solve from nothing"
     if not found.accepted:
         return Witness(name, DOUBT, "a solve from nothing finds no reconstruction that it accepts")
-    place = {image: k for k, image in enumerate(reconstruction.names)}
-    same = reconstruction.subset(np.array([place[image] for image in found.reconstruction.names]), slice(None))
-    other = found.reconstruction
-    auc = min(closeness(same.R, same.centres, other.R, other.centres, 20.0))
-    if auc >= 100.0 - MAX_MOVED and len(other.names) == len(reconstruction.names):
+    place = {image: k for k, image in enumerate(e.names)}
+    same = e.reconstruction.subset(np.array([place[image] for image in found.reconstruction.names]), slice(None))
+    apart = Apart.between(same, found.reconstruction)
+    if apart.weight < 1.0 and len(same.names) == len(e.names):
         return Witness(name, 0.0, "a solve from nothing finds the same cameras")
-    return Witness(
-        name, (100.0 - auc) / MAX_MOVED, f"a solve from nothing finds other cameras (AUC@20 {auc:.0f} against these)"
-    )
+    images = tuple(image for image, off in zip(same.names, apart.far, strict=True) if off)
+    which = f": {listed(images)}" if images else ""
+    sentence = f"a solve from nothing finds other cameras (AUC@20 {apart.auc:.0f} against these){which}"
+    return Witness(name, max(apart.weight, DOUBT), sentence, images)

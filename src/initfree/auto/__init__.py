@@ -1,1 +1,1 @@
-"""The default: several ways to start, repaired, ranked, confirmed, and cleaned at the end."""
+"""The default strategy: several starts, their ranking, and finishing steps."""

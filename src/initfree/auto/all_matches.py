@@ -1,8 +1,7 @@
-"""The last adjustment of a reconstruction whose input has verified matches: on all that agree, not on long tracks alone.
+"""The last adjustment of a reconstruction from verified matches: on all that agree with the cameras.
 
-Tracks of two observations made reconstructions worse when they were used early; at the end, under cameras that are right
-and with a narrow loss, they are a third more equations. On South Building's database this is the difference to COLMAP's
-mapper, which uses them too.
+Tracks of two observations harm a reconstruction if they are used early. At the end, with right cameras and a narrow loss,
+they add a third more equations, which COLMAP's mapper uses too.
 """
 
 import time
@@ -27,18 +26,18 @@ from initfree.stages.euclidean.triangulation import triangulate
 from initfree.two_view.agreeing_matches import tracks_of_agreeing_matches
 
 LEAST_ANGLE = 1.5
-"""degrees between the widest rays of a landmark: below, it tells cameras next to nothing but how they turn"""
+"""degrees between the widest rays of a landmark: below, it constrains little but the rotations of its cameras"""
 NARROWEST = 1.0
-"""pixels: scale of the Cauchy loss; wider where the errors are, up to the 4 px of every adjustment before"""
+"""pixels: scale of the Cauchy loss; it follows the errors up to the 4 px of all earlier adjustments"""
 _TOLERANCE = 1e-6
 
 
 def on_all_matches(search: Search, solution: Solution) -> Solution | None:
-    """Cameras adjusted on all verified matches that agree, landmarks triangulated by them; None where the input has no
-    verified matches, or they do not hold the images together.
+    """Adjust the cameras on all verified matches that agree with them, and triangulate the landmarks of these matches.
 
-    Intrinsics that were found move too: the tracks before were chosen by what fitted wrong ones. Only of accepted
-    solutions: matches that agree with wrong cameras would hide that they are wrong.
+    None if the input has no verified matches, or if they do not connect the images. Found intrinsics move too, because the
+    earlier tracks were selected with less accurate ones. Only for accepted solutions: matches that agree with wrong cameras
+    would hide their errors.
     """
     began = time.perf_counter()
     problem, notes = solution.problem, solution.notes
@@ -57,16 +56,16 @@ def on_all_matches(search: Search, solution: Solution) -> Solution | None:
 
 
 def _with_note(problem: Problem, given: Problem, notes: tuple[str, ...]) -> tuple[str, ...]:
-    """The notes with what the cameras are now."""
+    """The notes with the new description of the cameras."""
     if given.rays:
         return *other_notes(notes), note(problem, "refined", given)
     return tuple(note(problem, "found") if one.startswith("intrinsics found") else one for one in notes)
 
 
 def _with_refined_cameras(problem: Problem, found: "_Matched") -> tuple[Problem, Index, "_Matched"] | None:
-    """Problem, landmarks left and matches, with focal lengths and distortion adjusted on all matches.
+    """Problem, remaining landmarks and matches, with focal lengths and distortion adjusted on all matches.
 
-    Under the wide loss: the observations that tell most of a lens are those near the edge, where its model fits worst.
+    The loss is wide: observations near the edge of the image, where the model of a lens fits worst, determine it most.
     """
     r, tracks, ids = found.state, found.problem.tracks, problem.camera_ids
     lenses = Lenses.of(problem.observations.cameras, ids, principal_point=False, shared=True)
@@ -84,12 +83,12 @@ def _with_refined_cameras(problem: Problem, found: "_Matched") -> tuple[Problem,
 
 @dataclass(frozen=True)
 class _Matched:
-    """The tracks of all matches that agree, with a reconstruction of them."""
+    """The tracks of all matches that agree, and their reconstruction."""
 
     problem: Problem
     state: Reconstruction
     weight: Array
-    """(observations,): one where a landmark is seen under some angle, and fits; else zero"""
+    """(observations,): one if the landmark has some parallax and fits, else zero"""
     scale: float
     """pixels, of the loss"""
 

@@ -1,4 +1,4 @@
-"""The end of a reconstruction: its intrinsics as the images have them, whatever was given."""
+"""Finishing steps that estimate the intrinsics."""
 
 import time
 from dataclasses import replace
@@ -15,24 +15,24 @@ from initfree.data.reconstruction import Reconstruction
 
 
 def recalibrate_guess(search: Search, solution: Solution) -> Solution | None:
-    """A guess refined before wrong matches are left out: with a wrong lens much of what is right does not fit.
+    """Refine guessed intrinsics before wrong matches are removed: with a wrong lens, many right matches do not fit.
 
-    Not where verified matches end the solve (`all_matches`): they are more than the tracks.
+    Not if verified matches end the solve (`all_matches`): they are more than the tracks.
     """
     guess = solution.problem.rays and not solution.problem.calibrated
     return recalibrate(search, solution) if guess and solution.problem.observations.pairs is None else None
 
 
 def recalibrate(search: Search, solution: Solution) -> Solution | None:
-    """Given intrinsics freed where that explains the images significantly better, guesses refined, unknown ones replaced by
-    the simplest camera that explains the images; None where they stay."""
+    """Free given intrinsics if that explains the images significantly better, refine guesses, and replace unknown ones by
+    the simplest camera that explains the images; None if they stay."""
     if solution.problem.calibrated and not solution.accepted:
         return None
     return recalibrated(solution, search.problem)
 
 
 def recalibrated(solution: Solution, given: Problem | None = None) -> Solution | None:
-    """`recalibrate` for any solution; `given`: the problem that the user gave, to which the difference is reported."""
+    """`recalibrate` for any solution; `given` is the user's problem, from which the differences are reported."""
     began = time.perf_counter()
     found = recalibrated_problem(solution.problem, solution.reconstruction)
     if found is None:
@@ -43,7 +43,7 @@ def recalibrated(solution: Solution, given: Problem | None = None) -> Solution |
 
 
 def recalibrated_problem(problem: Problem, reconstruction: Reconstruction) -> Recalibrated | None:
-    """The problem with cameras as the images have them; None where they stay as they are."""
+    """The problem with cameras estimated from the images; None if they stay."""
     if problem.calibrated:
         return free_where_it_pays(problem, reconstruction)
     if not problem.rays:
@@ -64,7 +64,7 @@ def recalibrated_problem(problem: Problem, reconstruction: Reconstruction) -> Re
 
 
 def with_recalibrated(solution: Solution, found: Recalibrated, began: float) -> Solution:
-    """The solution with other cameras, which are as uncertain as they were when they were free."""
+    """The solution with estimated cameras, which stay as uncertain as free ones."""
     facts = {} if found.focal_lengths is None else {"focal_lengths": found.focal_lengths}
     part = solution.part(found.problem, found.reconstruction, landmarks=found.landmarks, **facts)
     part = replace(part, notes=(*other_notes(solution.notes), found.note))
@@ -72,7 +72,7 @@ def with_recalibrated(solution: Solution, found: Recalibrated, began: float) -> 
 
 
 def moved_principal_points(before: Problem, after: Problem) -> bool:
-    """Whether a camera has another principal point now: where images hardly determine it, cameras turn with it."""
+    """Whether a principal point has moved: if the images hardly determine it, rotations compensate for it."""
     ids = sorted({int(k) for k in before.camera_ids} & {int(k) for k in after.camera_ids})
     cameras = [(before.observations.cameras[k], after.observations.cameras[k]) for k in ids]
     return any((a.principal_point_x, a.principal_point_y) != (b.principal_point_x, b.principal_point_y) for a, b in cameras)

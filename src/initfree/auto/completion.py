@@ -1,4 +1,4 @@
-"""The end of a reconstruction: wrong matches and landmarks without a depth are left out."""
+"""Finishing steps that remove wrong matches and landmarks of uncertain depth."""
 
 import time
 from dataclasses import replace
@@ -19,18 +19,18 @@ from initfree.stages.euclidean.triangulation import triangulate
 
 ROUNDS = 2
 CLEAN = 0.995
-"""Where this share of the observations agrees, the robust adjustment needs no help."""
+"""Share of agreeing observations from which the robust adjustment needs no help."""
 WORTH = 0.01
-"""share of the cost that landmarks in a minimum of their own must have, for an adjustment without it to be worth its time"""
+"""share of the cost of landmarks in a local minimum from which an adjustment without it pays"""
 
 
 def without_outliers(_: Search, solution: Solution) -> Solution | None:
-    """Adjusted on its consensus alone, without the landmarks that have none.
+    """Adjust the reconstruction on its consensus alone, and remove landmarks without one.
 
-    Cauchy at 4 px still follows a wrong match a little, and a landmark of two right observations and a wrong one can move
-    to please the wrong one; with 20% of them the robust optimum itself is several degrees off on weak data. Tracks that
-    keep fewer than three observations go too: two always meet somewhere. What joins two parts is counted over all that did
-    before: a wrong joint is a few landmarks that fit among many that do not.
+    Wrong matches still bias a Cauchy loss of 4 px, and a landmark of two right observations and a wrong one can move towards
+    the wrong one: with 20% of wrong matches on weak data the robust optimum is several degrees off. Tracks with fewer than
+    three remaining observations are removed too, because two rays always nearly meet. The weakest joint is still counted
+    over all earlier observations: at a wrong joint, few of many landmarks fit.
     """
     began = time.perf_counter()
     placed = _placed_again(solution)
@@ -57,8 +57,8 @@ def without_outliers(_: Search, solution: Solution) -> Solution | None:
 
 
 def _placed_again(solution: Solution) -> Solution | None:
-    """With landmarks that a clean reconstruction left in a minimum of their own triangulated anew, and adjusted, if they are
-    a part of its cost: a few that lie wrong pull at right cameras."""
+    """Triangulate landmarks in local minima again, and adjust if their cost matters: a few misplaced landmarks bias
+    cameras."""
     problem, reconstruction = solution.problem, solution.reconstruction
     agreeing = consensus(problem, reconstruction)
     if agreeing.all() or agreeing.mean() < CLEAN:
@@ -75,9 +75,9 @@ def _placed_again(solution: Solution) -> Solution | None:
 
 
 def with_depths(_: Search, solution: Solution) -> Solution | None:
-    """Without the landmarks that nothing agrees on, or whose depth nothing tells: see `certificate.depths`.
+    """Remove landmarks without consensus or with uncertain depth, see `certificate.depths`.
 
-    The cameras stay, and so do their figures: they were turned by these landmarks too.
+    The cameras and their figures stay, because these landmarks contribute to them.
     """
     problem, reconstruction = solution.problem, solution.reconstruction
     agreeing = consensus(problem, reconstruction, least=min(problem.min_obs, 3))

@@ -1,4 +1,4 @@
-"""Equal parts that were taken for one, undone: the tracks that did it are cut, and what is left is solved again."""
+"""Parts that look alike and were merged: cut the tracks that merged them, for another solve."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from initfree.stages.euclidean.residuals import consensus
 
 
 def only_doubled(certificate: Certificate) -> bool:
-    """Whether nothing stands against a reconstruction but that parts of it may lie on top of each other."""
+    """Whether the only failed check says that parts of the reconstruction may lie on top of each other."""
     failed = {finding.check for finding in certificate.findings if not finding.passed and not finding.doubt}
     return bool(failed) and failed <= {NOT_DOUBLED, NOT_TWICE}
 
@@ -19,8 +19,8 @@ def only_doubled(certificate: Certificate) -> bool:
 def without_confused_tracks(problem: Problem, reconstruction: Reconstruction, certificate: Certificate) -> Problem | None:
     """The problem without the smaller group's observations of landmarks that fit in both groups.
 
-    These joined the groups; tracks across them that do not fit now may show how they are joined indeed. None where nothing
-    is left that does.
+    These tracks joined the groups wrongly; tracks across them that do not fit may show the right joint. None if no such
+    track remains.
     """
     smaller = certificate.evidence.duplication.smaller
     confused = merged_observations(problem.tracks, consensus(problem, reconstruction), smaller)

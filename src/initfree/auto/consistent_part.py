@@ -1,5 +1,4 @@
-"""The largest part of a rejected reconstruction that is consistent: images that agree with nothing are left out, and those
-that landmarks of the rest can place again are taken back."""
+"""The largest consistent part of a rejected reconstruction: remove failing images, then resect those that fit again."""
 
 import time
 from dataclasses import dataclass, replace
@@ -23,14 +22,14 @@ ROUNDS = 30
 
 
 def consistent_part(_: Search, solution: Solution) -> Solution | None:
-    """A rejected reconstruction without the images that the certificate says fail, until it is accepted or none is left.
+    """Remove the images that fail the certificate until it accepts the rest.
 
-    Then images are resected from the landmarks of that part, while it grows and stays accepted. The verdict counts the
-    images that are missing. None where no part is accepted on its own.
+    Then resect images from the landmarks of that part, as long as it grows and stays accepted. The verdict counts missing
+    images. None if no part is accepted.
     """
     began = time.perf_counter()
     whole = solution.problem
-    part = _reduced(_Part(solution, np.arange(whole.tracks.cameras), np.arange(whole.tracks.landmarks)))
+    part = _reduced(_Subset(solution, np.arange(whole.tracks.cameras), np.arange(whole.tracks.landmarks)))
     if part is None:
         return None
     resected = False
@@ -47,7 +46,7 @@ def consistent_part(_: Search, solution: Solution) -> Solution | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _Subset:
     """Some of the images, and which cameras and landmarks of the whole they are."""
 
     solution: Solution
@@ -55,8 +54,8 @@ class _Part:
     landmarks: Index
 
 
-def _reduced(part: _Part) -> _Part | None:
-    """What is accepted of a part when failing images are left out, again and again; None if nothing is."""
+def _reduced(part: _Subset) -> _Subset | None:
+    """The accepted rest of a part after its failing images are removed repeatedly; None if nothing is accepted."""
     while part.solution.certificate.failing and not part.solution.accepted:
         now = part.solution
         failing = np.flatnonzero(np.isin(now.problem.names, now.certificate.failing))
@@ -66,12 +65,12 @@ def _reduced(part: _Part) -> _Part | None:
         problem, cameras, landmarks = found
         reconstruction, _ = readjusted(problem, now.reconstruction.subset(cameras, landmarks), now.start.config)
         smaller = now.part(problem, reconstruction, cameras, landmarks, confirmed=False, joint=None)
-        part = _Part(smaller, part.cameras[cameras], part.landmarks[landmarks])
+        part = _Subset(smaller, part.cameras[cameras], part.landmarks[landmarks])
     return part if part.solution.accepted else None
 
 
-def _extended(part: _Part, whole: Solution) -> _Part | None:
-    """The part with the images that its landmarks place, as far as it is still accepted with them."""
+def _extended(part: _Subset, whole: Solution) -> _Subset | None:
+    """The part with images that its landmarks can place, as long as the certificate accepts it."""
     before, own, config = whole.reconstruction, part.solution.reconstruction, whole.start.config
     R, t, xyz = before.R.copy(), before.t.copy(), before.xyz.copy()
     R[part.cameras], t[part.cameras], xyz[part.landmarks] = own.R, own.t, own.xyz
@@ -85,11 +84,11 @@ def _extended(part: _Part, whole: Solution) -> _Part | None:
     problem, cameras, landmarks = found
     reconstruction, _ = readjusted(problem, state.subset(cameras, landmarks), config)
     larger = whole.part(problem, reconstruction, cameras, landmarks, confirmed=False, joint=None)
-    return _reduced(_Part(larger, cameras, landmarks))
+    return _reduced(_Subset(larger, cameras, landmarks))
 
 
 def readjusted(problem: Problem, reconstruction: Reconstruction, config: SolveConfig) -> tuple[Reconstruction, StageReport]:
-    """At the last scale alone: what is left is near its optimum."""
+    """Adjust at the last scale alone: the rest is near its optimum."""
     limits = replace(repair_limits(problem, 100, config.adjust_tolerance), scales=(INLIER_PIXELS,), near=True)
     reconstruction, convergence = adjust(problem, reconstruction, limits)
     steps = len(convergence.history)

@@ -1,13 +1,12 @@
-"""Something drives along: tracks of a second motion bend the cameras towards a compromise that fits neither.
+"""Moving objects: tracks of a second motion bend the cameras towards a compromise that fits neither.
 
-A wrong camera misses landmarks that the others agree on: one observation of each of many tracks. What moves on its own is
-missed as whole tracks, by all cameras that see it. So tracks of which more than a third of the observations miss are left
-out, the cameras are adjusted on the others, and all tracks are asked again, until they stay on their side. What is left is
-judged as any reconstruction; what joins parts of it is counted over all tracks, because those across a wrong joint miss as a
-whole too.
+A wrong camera misses one observation of each of many tracks. A moving object is missed by all cameras, as whole tracks.
+So tracks with more than a third of their observations missed are removed, the cameras are adjusted on the others, and all
+tracks are classified again, until the classes no longer change. The weakest joint is still counted over all tracks,
+because tracks across a wrong joint are missed as a whole too.
 
-And what was left out must be a motion: cameras of its own explain its tracks. Where a lens is not in the model, tracks near
-the edge miss as well, and no motion explains them.
+The removed tracks must form a motion, with cameras of its own. Under a wrong lens model, tracks near the edge of the
+image are missed as well, and no motion explains them.
 """
 
 import time
@@ -34,18 +33,18 @@ ROUNDS = 12
 MOST_MISSED = 0.34
 """share of a track's observations that may miss: one wrong match of three"""
 LEAST_TRACKS, LEAST_OF_CAMERA = 0.7, 0.5
-"""share of all tracks, and of every camera's observations, that must stay: else nobody can say which motion dominates"""
+"""share of all tracks, and of every camera's observations, that must stay, so that one motion dominates"""
 NARROW = 1.0
-"""pixels: scale of the loss, at which what drives slowly counts less than at the 4 px of other adjustments"""
+"""pixels: scale of the loss; slow motions have less weight than at the 4 px of other adjustments"""
 STABLE = 0.01
-"""share of the tracks that may still change sides"""
+"""share of the tracks that may still change their class"""
 MOST_UNEXPLAINED = 0.05
-"""share of all tracks that neither the dominant motion nor another explains: wrong ones. 0.03 and less where a lorry drives
-along, 0.1 on lund_cath_small with the lens that was given"""
+"""share of all tracks that no motion explains: wrong ones. At most 0.03 with a moving lorry, 0.1 on lund_cath_small with its
+given lens"""
 
 
 def dominant_motion(_: Search, solution: Solution) -> Solution | None:
-    """A rejected reconstruction without the tracks that it misses as a whole."""
+    """The rejected reconstruction without the tracks that it misses as a whole."""
     if not (solution.problem.calibrated and _misses_alone(solution.certificate)):
         return None
     began = time.perf_counter()
@@ -60,13 +59,13 @@ def dominant_motion(_: Search, solution: Solution) -> Solution | None:
 
 
 def _misses_alone(certificate: Certificate) -> bool:
-    """Whether nothing stands against a reconstruction, doubts aside, but that it misses much of what comes near."""
+    """Whether purity is the only failed check, doubts aside."""
     failed = {finding.check for finding in certificate.findings if not (finding.passed or finding.doubt)}
     return not certificate.accepted and failed <= {PURITY, CAMERA_PURITY}
 
 
 def _parted(problem: Problem, reconstruction: Reconstruction) -> tuple[Problem, Index, Reconstruction] | None:
-    """The tracks of the dominant motion, which these are, and their reconstruction; None where none dominates."""
+    """The problem of the dominant motion, its landmarks, and its reconstruction; None if no motion dominates."""
     tracks = problem.tracks
     limits = replace(repair_limits(problem, 50, 1e-6), scales=(NARROW,))
     stays = _fits(problem, reconstruction, fitting_radius(problem, reconstruction))
@@ -86,7 +85,7 @@ def _parted(problem: Problem, reconstruction: Reconstruction) -> tuple[Problem, 
 
 
 def _fits(problem: Problem, reconstruction: Reconstruction, radius: float) -> NDArray[np.bool_]:
-    """(landmarks,): whether at most a third of the track's observations miss by more than so many pixels."""
+    """(landmarks,): whether at most a third of the track's observations have errors above so many pixels."""
     tracks = problem.tracks
     missed = np.bincount(tracks.landmark, weights=~residuals(problem, reconstruction).within(radius))
     return missed <= MOST_MISSED * np.diff(tracks.ptr)
@@ -100,7 +99,8 @@ def _dominates(problem: Problem, stays: NDArray[np.bool_]) -> bool:
 
 
 def _unexplained(problem: Problem, part: Problem, left: Index, reconstruction: Reconstruction) -> float:
-    """Share of all tracks that are not of the dominant motion (`part`, the tracks `left`), nor of one that they share."""
+    """Share of all tracks that belong neither to the dominant motion (`part`, the tracks `left`) nor to a common other
+    one."""
     tracks = problem.tracks
     others = ~np.isin(np.arange(tracks.landmarks), left)
     found = connected_part(problem, others[tracks.landmark])

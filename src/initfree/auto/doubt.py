@@ -1,7 +1,7 @@
 """Are the given intrinsics right? A true reconstruction loses almost nothing by being calibrated.
 
-Projective cameras fit the images whatever the intrinsics; Euclidean ones with given intrinsics fit them as well only if
-these are right. Where they fit much worse they are refined, and dropped only if that fails.
+Projective cameras fit the images for any intrinsics; Euclidean cameras fit as well only with the right ones. If they fit
+much worse, the intrinsics are refined, and if that fails, estimated from nothing.
 """
 
 import time
@@ -27,18 +27,18 @@ from initfree.stages.pipeline import on_pairs
 SUSPICIOUS = 1.5
 """Euclidean over projective robust cost: 0.98-1.2 for true reconstructions, 3.4 for intrinsics known to be wrong"""
 CLOSE = 0.5
-"""pixels: a median error below which nothing is doubted"""
+"""pixels: median error below which the intrinsics are not doubted"""
 _AS_WELL = 1.05
 """ratio of robust costs up to which one reconstruction fits as well as another"""
 _GUESSES = 2
-"""starts with free intrinsics: from guessed focal lengths, and on from there"""
+"""starts with free intrinsics: from guessed focal lengths, and continued from there"""
 
 
 def doubt_intrinsics(search: Search, solution: Solution) -> Solution:
-    """The solution as it is where its intrinsics fit; else that with refined or free ones, if it fits much better; the doubt
-    in words."""
+    """The same solution if its intrinsics fit; else one with refined or free intrinsics that fits much better, and a
+    note."""
     accepted, evidence = solution.accepted, solution.evidence
-    # What another lens takes away of the errors, those of neighbours have in common; noise they have not.
+    # A wrong lens makes errors of neighbouring observations agree; noise does not.
     fits = accepted and (evidence.median_pixels < CLOSE or evidence.systematic == 0.0)
     if fits or not solution.problem.calibrated:
         return solution
@@ -59,10 +59,10 @@ def doubt_intrinsics(search: Search, solution: Solution) -> Solution:
 
 
 def _better(search: Search, solution: Solution) -> Solution | None:
-    """With refined intrinsics, or with none of what was given.
+    """The solution with refined intrinsics, or with none of the given ones.
 
-    Images that do not tell where the principal point is leave it where it was given, and turn the cameras with it: where it
-    had to move, that in the middle of the images is believed if it fits as well.
+    If the images do not determine the principal point, it stays where it was given and the cameras rotate instead. If it
+    had to move, a solution with central principal points is preferred if it fits as well.
     """
     refined = _refined(solution)
     if refined is not None and _determined(solution, refined):
@@ -81,7 +81,7 @@ def _determined(solution: Solution, refined: Solution) -> bool:
 
 
 def _refined(solution: Solution) -> Solution | None:
-    """The reconstruction with its intrinsics refined from where they are, if it is certified and fits much better."""
+    """The reconstruction with refined intrinsics, if it is accepted or doubtful and fits much better."""
     began = time.perf_counter()
     found = refine_intrinsics(solution.problem, solution.reconstruction)
     if found is None:
@@ -95,8 +95,8 @@ def _refined(solution: Solution) -> Solution | None:
 
 
 def _costs_where_one_agrees(*both: tuple[Problem, Reconstruction]) -> list[float]:
-    """Robust costs of the observations within 4 px of either reconstruction: wrong matches cost both the same, and many of
-    them would hide what one gains."""
+    """Robust costs of the observations within 4 px of either reconstruction: wrong matches cost both the same, and would
+    hide the gain of one."""
     pixels = int(max(problem.keypoint.max() for problem, _ in both)) + 1
     place = [problem.images[problem.tracks.cam] * pixels + problem.keypoint for problem, _ in both]
     error = [residuals(problem, reconstruction).error for problem, reconstruction in both]
@@ -106,7 +106,7 @@ def _costs_where_one_agrees(*both: tuple[Problem, Reconstruction]) -> list[float
 
 
 def without_intrinsics(problem: Problem) -> Problem:
-    """The same observations as pixels from the middle of their images, scaled to about [-1, 1]."""
+    """The same observations as pixels from the image centres, scaled to about [-1, 1]."""
     o = problem.observations
     normalised, unit = scaled_keypoints(list(o.images), o.cameras, o.image, o.keypoint)
     image = problem.images[problem.tracks.cam]
@@ -117,8 +117,9 @@ def without_intrinsics(problem: Problem) -> Problem:
 
 
 def _solved_freely(search: Search, solution: Solution) -> Solution | None:
-    """A solution from the start with focal lengths and distortion free, certified if the other is, that fits much better:
-    with the given principal points and distortion, or with none of what was given, whichever fits better."""
+    """A new solution with free focal lengths and distortion that fits much better, and is accepted if the other is.
+
+    The better one of two problems: with the given principal points and distortion, and with no given intrinsics."""
     candidates: list[Solution] = []
     for problem in (replace(solution.problem, intrinsics="free"), without_intrinsics(solution.problem)):
         attempts = _guessed_attempts(search, problem)
@@ -131,11 +132,11 @@ def _solved_freely(search: Search, solution: Solution) -> Solution | None:
 
 
 def _guessed_attempts(search: Search, problem: Problem) -> list[Solution]:
-    """From guessed focal lengths, and on from there unless that is certified."""
+    """Solutions from guessed focal lengths, and continued from there unless the first is accepted."""
     again = search.again(problem)
     start = guessed_start(problem, search.config, on_pairs(search.on_progress))
     while start is not None and len(again.attempts) < _GUESSES:
-        outcome = run_start(problem, start, lambda: again.moving, search.on_progress)
+        outcome = run_start(problem, start, lambda: again.baselines, search.on_progress)
         again.keep(outcome)
         if not isinstance(outcome, Solution):
             break

@@ -1,8 +1,7 @@
-"""The end of a solve: `FINISH` lists what is done with the best solution of the starts, in order.
+"""The end of a solve: `FINISH` lists the steps that follow the choice of the best solution, in order.
 
-A step takes a solution and returns another one, or None where it has nothing to do. Steps for rejected solutions mend them,
-and count only where what they return is accepted; steps for accepted ones make them better, and their verdict counts
-whatever it is.
+A step takes a solution and returns another one, or None if it has nothing to do. The result of a step for rejected solutions
+counts only if it is accepted. The result of a step for accepted solutions always counts, with its verdict.
 """
 
 from collections.abc import Callable
@@ -27,7 +26,7 @@ class Step:
     name: str
     run: Callable[[Search, Solution], Solution | None]
     of: Literal["rejected", "accepted", "all"] = "accepted"
-    """solutions that it is for"""
+    """verdict of the solutions to which it applies"""
 
 
 FINISH: tuple[Step, ...] = (

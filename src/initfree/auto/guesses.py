@@ -1,4 +1,4 @@
-"""Starts for unknown intrinsics: focal lengths guessed from pairs of images, and what calibrated images allow from there."""
+"""Starts for unknown intrinsics: focal lengths guessed from image pairs, then as for calibrated images."""
 
 from dataclasses import replace
 
@@ -17,13 +17,13 @@ CONTINUED_ALPHA = 0.002
 """weight of the regulariser in a start that continues another: the optimum of the surrogate itself may not be a
 reconstruction"""
 _MATCHES = 70
-"""of a pair, at most: under a guess of its focal lengths more do not make its rotation better"""
+"""of a pair, at most: with guessed focal lengths, more do not improve its rotation"""
 _COARSE = 1e-3
-"""tolerance of a refinement whose cameras the Euclidean adjustment takes over"""
+"""tolerance of a refinement before the Euclidean adjustment"""
 
 
 def guessed_start(problem: Problem, config: SolveConfig, on_pair: OnPair | None = None) -> Start | None:
-    """pOSE with the pairs' rotations, whose cameras are metric as they are; None where pairs tell nothing.
+    """pOSE with the pairs' rotations, whose cameras are metric already; None if the pairs give no focal lengths.
 
     A surrogate without rotations has many local optima where cameras see wide angles and move forward (BAL's
     ladybug-49: most starts end in one), and an upgrade from wrong ones bends the rest.
@@ -37,26 +37,26 @@ def guessed_start(problem: Problem, config: SolveConfig, on_pair: OnPair | None 
 def start_with_focals(
     name: str, problem: Problem, config: SolveConfig, focal: Array, on_pair: OnPair | None = None
 ) -> Start | None:
-    """pOSE with the pairs' rotations under these focal lengths, whose cameras are metric as they are."""
+    """pOSE with the pairs' rotations for these focal lengths, whose cameras are metric already."""
     pairs = two_view_geometries_of(with_focals(problem, focal), config.seed, most=_MATCHES, on_pair=on_pair)
     rotations = relative_rotations(pairs)
     if rotations is None:
         return None
     keep = thinned(problem, config.seed)
-    # The rotations hold the cameras: neither a projective refinement nor an upgrade would bring them closer to metric ones.
+    # The rotations make the cameras metric: neither a projective refinement nor an upgrade would improve them.
     held = replace(config, formulation="pose-rot", refine=False, upgrade="none")
     cameras = turned_cameras(rotations, problem.tracks.cameras)
     return Start(name, held, keep, rotations, cameras, focal=focal)
 
 
 def refined_guess(problem: Problem, config: SolveConfig, P: Array) -> Start:
-    """On from there with free projective cameras, whose focal lengths are searched anew: cheaper than another stage 1, and
-    as good a witness, of other landmarks where there are many."""
+    """Continue with free projective cameras and new focal lengths: cheaper than another stage 1, and as good a witness; on
+    other landmarks if there are many."""
     keep = thinned(problem, config.seed + 1)
     return Start(f"{_NAME}, refined", replace(config, refine_tolerance=_COARSE), keep, projective=P)
 
 
 def continued_guess(config: SolveConfig, P: Array) -> Start:
-    """On from the cameras that a guess led to, without the rotations."""
+    """Continue from the cameras of a guess, without the rotations."""
     less = replace(config, alpha=CONTINUED_ALPHA)
     return Start(f"{_NAME}, continued at alpha {CONTINUED_ALPHA}", less, cameras=P)

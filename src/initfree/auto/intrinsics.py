@@ -1,8 +1,8 @@
-"""The end of a reconstruction: given intrinsics as the images have them.
+"""Refinement of given intrinsics.
 
-They are freed where that explains the images significantly better: a focal length 3% off is not known. The result is a
-calibrated problem with the refined cameras, and its reconstruction. Models are those that were given, but for pinholes whose
-images show a radial distortion: another focal length explains much of it, with cameras that are bent.
+Intrinsics are freed if that explains the images significantly better. The result is a calibrated problem with the refined
+cameras, and its reconstruction. Camera models stay as given, except for pinholes whose images have radial distortion:
+without it, another focal length would explain much of the distortion and bend the reconstruction.
 """
 
 from dataclasses import dataclass, replace
@@ -26,35 +26,35 @@ from initfree.stages.euclidean.residuals import INLIER_PIXELS
 from initfree.stages.euclidean.triangulation import triangulate
 
 CHANCE = 1e-6
-"""of freeing right intrinsics, were the errors independent"""
+"""probability of freeing right intrinsics, if errors were independent"""
 LEAST_SYSTEMATIC = 0.05
-"""pixels: errors that free intrinsics take away; less is of no use to anyone"""
+"""pixels: least errors that free intrinsics must remove"""
 LEAST_SHARE = 0.015
-"""of the cost: models of real lenses and keypoints are not better than that"""
+"""of the cost: the accuracy of models of real lenses and keypoints"""
 PRINCIPAL_POINT_SHARE = 0.1
-"""the same for a principal point, which turns a camera with it"""
+"""the same for a principal point, for which rotations compensate"""
 DISTORTION_SHARE = 0.1
 """the same for a radial distortion that the given model does not have"""
 SPLIT_SHARE = 0.2
 """the same for one camera an image where the given ones are equal"""
 FOCAL_SHARE = 0.03
-"""of the cost that principal points and distortion leave: what a focal length that is off takes away. At most 0.022 with the
-given intrinsics of corridor, house, dinosaur and uwo, 0.039 to 0.44 with focal lengths 3% too long on South Building, uwo,
-fountain and herz-jesu"""
+"""of the cost that principal points and distortion leave: least share that another focal length removes. At most 0.022
+with the given intrinsics of corridor, house, dinosaur and uwo, 0.039 to 0.44 with focal lengths 3% too long on South
+Building, uwo, fountain and herz-jesu"""
 ATTRIBUTED = 1.1
-"""times what other principal points and distortion lower the cost by: what a focal length that is off must"""
+"""times the gain of other principal points and distortion: least gain of another focal length"""
 ALIKE = Deviations(focal=0.01, principal_point=0.03, distortion=0.03, aspect=1e-4)
-"""how much cameras of one make differ"""
+"""relative differences between cameras of one make"""
 QUICK = LMConfig(max_iterations=15, tolerance=1e-4, told=False)
 """for fits that only decide"""
 _RADIAL = 2
 """distortion coefficients of OPENCV that are radial, the first ones"""
 _MIDDLE = 0.25
-"""of the longer side: how far from the middle of the image a principal point may be"""
+"""of the longer side: largest distance of a principal point from the image centre"""
 _SAME = 0.995
-"""share of consensus observations that stay: more, and an adjustment on the others changes nothing"""
+"""share of remaining consensus observations from which another adjustment changes nothing"""
 _WIDE = (50.0, 10.0, INLIER_PIXELS)
-"""scales for cameras that may be far off"""
+"""scales of the loss for cameras far from the optimum"""
 _SEVERAL = 3
 """images of a lens of photographs whose principal point may move"""
 _GIVEN = "the given intrinsics were"
@@ -112,7 +112,7 @@ class Sight:
         scales: tuple[float, ...] = (INLIER_PIXELS,),
         prior: Prior | None = None,
     ) -> IntrinsicsAdjustment:
-        """Adjusted on the observations `used`, by default with weak priors about the given cameras."""
+        """Adjust on the observations `used`, by default with weak priors about the given cameras."""
         weight = used.astype(np.float64)
         if prior is None:
             about = view.lenses
@@ -123,7 +123,7 @@ class Sight:
         return refine(self.tracks, self.keypoints, view, scales=scales, prior=prior, weight=weight, limits=limits)[0]
 
     def centred(self) -> "Sight":
-        """Principal points held about the middle of their images: where a given one is wrong, that is the better guess."""
+        """Priors that hold principal points near the image centres: the better guess if the given ones are wrong."""
         cameras = []
         for camera in self.given:
             params = np.array(camera.params, dtype=np.float64)
@@ -137,30 +137,31 @@ class Sight:
         return fits & (np.bincount(self.tracks.landmark, weights=fits) >= 3)[self.tracks.landmark]
 
     def could_pay(self, before: View, after: IntrinsicsAdjustment, used: Chosen, share: float) -> bool:
-        """Whether `pays` could hold once `before` is adjusted: that costs then at most what it does now and, with fewer
-        numbers that move, at least what `after` does."""
+        """Whether `pays` could hold after an adjustment of `before`: its cost then lies between that of `after` and its
+        own."""
         stage = IntrinsicsAdjustment(self.tracks, self.keypoints, before, weight=used.astype(np.float64))
         cost = Cauchy(INLIER_PIXELS).total(stage.squared_residuals[used])
         return cost - after.data_cost > share * after.data_cost
 
     def settled(self, view: View, used: Chosen, damping: float = SHORT.damping) -> IntrinsicsAdjustment:
-        """Adjusted to the end, three or more cameras of one model and size held about their median (`Lenses.alike`)."""
+        """Adjust to convergence, with three or more cameras of one model and size held near their median
+        (`Lenses.alike`)."""
         quick, short = (replace(limits, damping=damping) for limits in (QUICK, SHORT))
         if len(view.lenses.cameras) < 3 or self.focal is not None:
             return self.fit(view, used, short)
         first = self.fit(view, used, quick, prior=view.lenses.alike(ALIKE))
-        # The first still counts the noise of each camera's own numbers as a difference between cameras.
+        # The first estimate counts noise in each camera's parameters as a difference between cameras.
         return self.fit(first.view, used, short, prior=first.view.lenses.alike(ALIKE))
 
 
 def free_where_it_pays(
     problem: Problem, reconstruction: Reconstruction, *, principal_point: bool = False
 ) -> Recalibrated | None:
-    """An accepted reconstruction with its given intrinsics refined; None where they explain the images as well.
+    """Refine the given intrinsics of an accepted reconstruction; None if the given ones explain the images as well.
 
-    Focal lengths and distortion move, principal points where `principal_point` asks for it or where it pays, and images
-    with the same given camera share it unless it pays that they do not. Both sides are adjusted on the observations that
-    agree with the refined one, see `pays`.
+    Focal lengths and distortion are free; principal points are free if `principal_point` says so, or if that pays; images
+    with one given camera share the refined one unless separate cameras pay. Both sides are adjusted on the observations
+    that agree with the refined one, see `pays`.
     """
     if not problem.calibrated:
         return None
@@ -191,13 +192,12 @@ def free_where_it_pays(
 def _attributed(
     sight: Sight, fixed: IntrinsicsAdjustment, free: IntrinsicsAdjustment, used: Chosen
 ) -> tuple[Sight, IntrinsicsAdjustment] | None:
-    """`free` if another focal length explains clearly more than any principal point and distortion with the given one, or
-    much of what these leave.
+    """Attribute the misfit to the focal length or to other intrinsics; returns the fit and its priors.
 
-    Otherwise that with the given focal length, if the distortion that its model has, or a radial one that it lacks, explains
-    as much as any; else None: what is wrong is not in the model, and a focal length would bend to it. (A lens with k1 = -0.2
-    given as a pinhole, moved straight ahead: a focal length 35% longer explains as much as the distortion.) With what
-    intrinsics are held about.
+    `free` if another focal length explains clearly more than any principal point and distortion with the given one, or
+    much of the rest. Otherwise the fit with the given focal length, if the model's distortion, or an added radial one,
+    explains as much. Else None: the model lacks the cause, and the focal length would absorb it. (A lens with k1 = -0.2
+    given as a pinhole and moved straight ahead: a focal length 35% longer explains as much as the distortion.)
     """
     lenses = fixed.view.lenses
     cameras = tuple(_with_distortion(camera) for camera in lenses.cameras)
@@ -226,14 +226,13 @@ def _attributed(
 
 
 def _lacks_distortion(camera: pycolmap.Camera) -> bool:
-    """Whether it is a pinhole that distortion could be added to: with a principal point near the middle of its images, which
-    distortion is about."""
+    """Whether it is a pinhole with a principal point near the image centre, to which distortion can be added."""
     off = np.abs(_principal_point(camera) - [camera.width / 2.0, camera.height / 2.0])
     return not camera.extra_params_idxs() and bool((off < _MIDDLE * max(camera.width, camera.height)).all())
 
 
 def with_radial(sight: Sight, view: View) -> tuple[Sight, View]:
-    """The same with a radial distortion that moves, of pinholes, beside what moves already."""
+    """The same with free radial distortion for pinholes, in addition to the free parameters."""
     lenses = view.lenses
     cameras, moving = [], []
     for before, moves in zip(lenses.cameras, lenses.moving, strict=True):
@@ -268,9 +267,9 @@ def _with_distortion(camera: pycolmap.Camera) -> pycolmap.Camera:
 def refine_intrinsics(
     problem: Problem, reconstruction: Reconstruction, *, principal_point: bool | None = None
 ) -> Recalibrated | None:
-    """Given intrinsics that are a guess, refined from wherever a reconstruction with them came to lie.
+    """Refine guessed intrinsics from the reconstruction that they led to.
 
-    Principal points move as asked; by default where it pays. None where the refined cameras lose the images.
+    Principal points are free if `principal_point` says so, by default if that pays. None if the refined cameras lose images.
     """
     if not problem.calibrated:
         return None
@@ -282,7 +281,7 @@ def refine_intrinsics(
     if principal_point is None:
         more = replace(start, lenses=sight.with_principal_points(lenses))
         other = sight.centred().fit(more, everything, QUICK, scales=_WIDE)
-        # Where the latter agree: wrong matches cost both the same, and more than all that one gains.
+        # Only where the latter agree: wrong matches cost both the same, and more than the gain.
         near = sight.consensus(other)
         both = sight.fit(best.view, near, QUICK), sight.centred().fit(other.view, near, QUICK)
         if pays(*both, near, PRINCIPAL_POINT_SHARE):
@@ -295,8 +294,7 @@ def refine_intrinsics(
 
 
 def principal_points_told(problem: Problem, reconstruction: Reconstruction, ratio: float) -> bool:
-    """Whether the observations that agree fit more than `ratio` times worse with principal points in the middle of the
-    images, all else free."""
+    """Whether the agreeing observations fit more than `ratio` times worse with central principal points, all else free."""
     sight, ids, r = Sight.of(problem).centred(), problem.camera_ids, reconstruction
     now = View(r.R, r.t, r.xyz, Lenses.of(problem.observations.cameras, ids, shared=True))
     agreeing = sight.consensus(IntrinsicsAdjustment(sight.tracks, sight.keypoints, now))
@@ -306,10 +304,10 @@ def principal_points_told(problem: Problem, reconstruction: Reconstruction, rati
 
 
 def pays(before: IntrinsicsAdjustment, after: IntrinsicsAdjustment, used: Chosen, share: float) -> bool:
-    """Whether more numbers that move lower the cost significantly, and by what is of use.
+    """Whether more free parameters lower the cost significantly and by a useful amount.
 
-    2 (E - E')/σ² is χ² with as many degrees as numbers were added, if these were right before and errors independent. Those
-    of real images are not independent, so the change must be of some size too.
+    2 (E - E')/σ² is χ² with as many degrees of freedom as added parameters, if these were right before and errors
+    independent. Errors of real images are not independent, so the change must also have some size.
     """
     decrease = before.data_cost - after.data_cost
     freedom = after.unknowns - before.unknowns
@@ -324,7 +322,7 @@ def pays(before: IntrinsicsAdjustment, after: IntrinsicsAdjustment, used: Chosen
 def _freer(
     sight: Sight, stage: IntrinsicsAdjustment, used: Chosen, camera_ids: Index, principal_point: bool
 ) -> tuple[IntrinsicsAdjustment, Sight]:
-    """With radial distortion, one camera an id, and free principal points, where each pays; and what they are held about."""
+    """With radial distortion, one camera an id, and free principal points, if each pays; and their priors."""
     if any(_lacks_distortion(camera) for camera in stage.view.lenses.cameras):
         distortable, view = with_radial(sight, stage.view)
         distorted = distortable.fit(view, used, QUICK)
@@ -345,7 +343,7 @@ def _freer(
 def recalibrated(
     problem: Problem, reconstruction: Reconstruction, stage: IntrinsicsAdjustment, word: str, camera_ids: Index | None = None
 ) -> Recalibrated | None:
-    """The problem with the stage's cameras, and the reconstruction in it; landmarks that nothing held, triangulated."""
+    """The problem with the stage's cameras, and its reconstruction; unconstrained landmarks are triangulated."""
     view, ids = stage.view, problem.camera_ids if camera_ids is None else camera_ids
     found = with_cameras(problem, view.lenses.by_id(ids), camera_ids)
     if found is None:
@@ -365,7 +363,7 @@ def recalibrated(
 
 
 def note(problem: Problem, word: str, given: Problem | None = None) -> str:
-    """What the cameras of the problem are now, and how far that is from those that were given."""
+    """A sentence on the cameras of the problem, and their differences from the given ones."""
     cameras = [problem.observations.cameras[int(k)] for k in problem.camera_ids]
     focal = np.array([camera.mean_focal_length() for camera in cameras])
     distinct = len({tuple(camera.params) for camera in cameras})
@@ -385,7 +383,7 @@ def note(problem: Problem, word: str, given: Problem | None = None) -> str:
 
 
 def other_notes(notes: tuple[str, ...]) -> tuple[str, ...]:
-    """Those that are not of refined intrinsics: the last refinement tells of all."""
+    """Notes other than those on refined intrinsics, which the last refinement replaces."""
     return tuple(one for one in notes if not one.startswith(_GIVEN))
 
 

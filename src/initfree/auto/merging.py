@@ -1,7 +1,7 @@
-"""Reconstructions of overlapping parts put into one world: similarities over what two parts share, then a tree of them.
+"""Reconstructions of overlapping parts in one frame: similarities between pairs of parts, then a tree of them.
 
-Two parts that are both right differ by a similarity, and every camera and landmark that they share tells it. One that few
-agree with is left out: then one of the two parts is wrong, or the joint is.
+Two right parts differ by a similarity, which their common cameras and landmarks determine. A similarity that few of these
+agree with is rejected: one of the parts, or their joint, is wrong.
 """
 
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ from initfree.evaluation import similarity
 LEAST_SHARED = 12
 """cameras and landmarks that two parts must share"""
 LARGEST_MISS = 0.02
-"""median distance between what two parts say of shared points, over the extent of these: beyond, the parts contradict"""
+"""median distance between common points of two parts after the similarity, over their extent; beyond, the parts disagree"""
 _ROUNDS = 20
 
 
 @dataclass(frozen=True)
 class Similarity:
-    """x -> scale R x + t, a change of the world."""
+    """x -> scale R x + t, a change of frame."""
 
     scale: float
     R: Array
@@ -35,7 +35,7 @@ class Similarity:
         return self.scale * x @ self.R.T + self.t
 
     def after(self, first: "Similarity") -> "Similarity":
-        """The two in turn, `first` first."""
+        """The composition: `first`, then this."""
         return Similarity(self.scale * first.scale, self.R @ first.R, self(first.t[None])[0])
 
     @property
@@ -43,7 +43,7 @@ class Similarity:
         return Similarity(1.0 / self.scale, self.R.T, -self.R.T @ self.t / self.scale)
 
     def moved(self, reconstruction: Reconstruction) -> Reconstruction:
-        """The same reconstruction in the other world; images do not change."""
+        """The same reconstruction in the other frame; its projections do not change."""
         R = reconstruction.R @ self.R.T
         centres = self(reconstruction.centres)
         t = -np.einsum("nij,nj->ni", R, centres)
@@ -54,9 +54,9 @@ IDENTITY = Similarity(1.0, np.eye(3), np.zeros(3))
 
 
 def robust_similarity(source: Array, target: Array) -> tuple[Similarity, float]:
-    """Umeyama's (1991), reweighted towards the median: points that lie elsewhere (wrong landmarks) tell nothing in the end.
+    """Umeyama's similarity (1991), reweighted by the median distance so that wrong landmarks lose their influence.
 
-    Also the median distance left over, as a share of the target's extent (the median distance from its middle).
+    Also the remaining median distance, as a share of the target's extent (the median distance from its centre).
     """
     weight = np.ones(len(source))
     found, distance = IDENTITY, np.zeros(len(source))
@@ -74,28 +74,28 @@ class Part:
 
     reconstruction: Reconstruction
     cameras: Index
-    """which of the whole's cameras, ascending"""
+    """indices among the whole's cameras, ascending"""
     landmarks: Index
-    """which of its landmarks, ascending"""
+    """indices among its landmarks, ascending"""
 
 
 @dataclass(frozen=True)
 class Merged:
-    """All parts that agree, in the world of one of them."""
+    """All parts that agree, in the frame of one of them."""
 
     reconstruction: Reconstruction
-    """of all cameras and landmarks of the whole; meaningless where not placed"""
+    """all cameras and landmarks of the whole; invalid if not placed"""
     placed: NDArray[np.bool_]
     """(cameras,): those of a part that agrees"""
     parts: tuple[int, ...]
-    """which parts agree"""
+    """indices of the agreeing parts"""
 
 
 def merge(parts: Sequence[Part], cameras: int, landmarks: int) -> Merged:
-    """The largest set of parts that hang together by similarities, each moved into the world of the one with most cameras.
+    """The largest set of parts connected by similarities, in the frame of the part with most cameras.
 
-    Similarities are composed along the tree of those that rest on most points. Of a camera that several parts have the
-    first one tells, of a landmark the mean: an adjustment of the whole follows.
+    Similarities are composed along the tree of those with most common points. A common camera comes from the first part, a
+    common landmark is the mean; an adjustment of the whole follows.
     """
     joints = _joints(parts)
     graph = coo_array(
@@ -123,7 +123,7 @@ def merge(parts: Sequence[Part], cameras: int, landmarks: int) -> Merged:
 
 
 def _joints(parts: Sequence[Part]) -> list[tuple[int, int, Similarity, int]]:
-    """(a, b, the similarity from the world of a into that of b, shared points), a < b, of parts that agree."""
+    """(a, b, similarity from the frame of a into that of b, common points), a < b, of parts that agree."""
     found = []
     for b, second in enumerate(parts):
         for a, first in enumerate(parts[:b]):
@@ -143,7 +143,7 @@ def _joints(parts: Sequence[Part]) -> list[tuple[int, int, Similarity, int]]:
 
 
 def _along_tree(graph: csr_array, root: int, joints: dict[tuple[int, int], Similarity]) -> dict[int, Similarity]:
-    """The similarity into the world of part `root` of every part that the tree of the strongest joints reaches."""
+    """Similarities into the frame of part `root` of all parts in the tree of the strongest joints."""
     negative = graph.copy()
     negative.data = -negative.data
     order, before = breadth_first_order(minimum_spanning_tree(negative), root, directed=False)

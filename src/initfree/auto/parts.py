@@ -1,8 +1,8 @@
-"""Divide and conquer: parts of the covisibility graph solved side by side, each with its verdict, and merged.
+"""Divide and conquer: parts of the covisibility graph, solved independently, each with its verdict, and merged.
 
-For problems that one process cannot hold, or that several machines should share: a part needs nothing of the others. What
-comes back from it are poses and landmarks, which are few beside its observations. One adjustment and one certificate judge
-the whole, exactly as after any other start; a wrong part cannot hide in it.
+For problems that exceed the memory of one process, or run on several machines. A part returns its poses and landmarks,
+which are small compared with its observations. One adjustment and one certificate judge the whole as after any other
+start.
 """
 
 import multiprocessing
@@ -36,14 +36,14 @@ from initfree.stages.euclidean import resect, robust_cost
 from initfree.stages.pipeline import OnProgress, State, adjust_euclidean, upgrade_metric
 
 CAMERAS = 200
-"""of a part, without those that it shares"""
+"""of a part, without its share of other cameras"""
 SHARED = 0.3
-"""cameras of others that a part takes along, as a share of its own: those that share most landmarks with it"""
+"""other cameras of a part, as a share of its own: those that share most landmarks with it"""
 
 
 @dataclass(frozen=True)
 class Solved:
-    """What comes back from a part: by name and id, as the whole knows them."""
+    """The result of a part, labelled by the names and ids of the whole."""
 
     reconstruction: Reconstruction
     report: StartReport
@@ -52,8 +52,8 @@ class Solved:
 
 
 def parts_of(tracks: Tracks, cameras: int, shared: float = SHARED) -> list[Index]:
-    """Cameras of overlapping parts: halved along the Fiedler vector of the graph until a part has at most so many, each
-    then with the others' cameras that share most landmarks with it."""
+    """Cameras of overlapping parts: halves along the Fiedler vector of the graph until a part has at most so many cameras,
+    each with the other cameras that share most landmarks with it."""
     graph = without_diagonal(tracks.covisible)
     return [_extended(graph, own, shared) for own in _halved(graph, np.arange(tracks.cameras), cameras)]
 
@@ -76,7 +76,7 @@ def _extended(graph: csr_array, own: Index, shared: float) -> Index:
 
 
 def problem_of(problem: Problem, cameras: Index) -> Problem:
-    """The problem of some cameras alone, with no observation of others: what is sent to where it is solved."""
+    """The problem of some cameras without the observations of others, for another process."""
     o = problem.observations
     number = np.full(len(o.images), -1, dtype=np.int64)
     number[problem.images[cameras]] = np.arange(len(cameras))
@@ -130,11 +130,11 @@ def solve_in_parts(
     executor: Executor | None = None,
     on_progress: OnProgress | None = None,
 ) -> Result:
-    """From observations to a metric reconstruction and a verdict, by parts of at most so many cameras and what they share.
+    """Solve a problem in parts of at most so many cameras, merge them, and judge the whole.
 
-    `executor`: any that the standard library knows, such as `processes()`, or `Client.get_executor()` of Dask for several
-    machines; by default the threads of this process. Parts that are not accepted are left out, and their cameras
-    resected from the landmarks of the others. Known intrinsics only: parts would each find their own.
+    `executor` is one of the standard library's, such as `processes()`, or Dask's `Client.get_executor()` for several
+    machines; by default the threads of this process. Rejected parts are dropped, and their cameras resected from the
+    landmarks of the others. Only for known intrinsics, because each part would find its own.
     """
     config = SolveConfig() if config is None else config
     check_parts(problem, cameras)
@@ -154,7 +154,7 @@ def solve_in_parts(
 def _whole(
     problem: Problem, config: SolveConfig, solved: list[Solved], seconds: float, on_progress: OnProgress | None
 ) -> Result:
-    """One adjustment and one verdict over what the accepted parts agree on."""
+    """One adjustment and one verdict over the agreeing parts."""
     accepted = [part for part in solved if part.report.accepted]
     if not accepted:
         raise InputError(f"none of {len(solved)} parts was accepted; the first because {solved[0].reason}")
@@ -164,7 +164,7 @@ def _whole(
     P = np.concatenate([start.R, start.t[:, :, None]], axis=2)
     X = np.column_stack([start.xyz, np.ones(t.landmarks)])
     report = StageReport("parts", seconds, iterations=len(solved))
-    # The cameras are metric: nothing but the reading of them is left of an upgrade.
+    # The cameras are metric already: the upgrade changes nothing.
     read = replace(config, upgrade="none")
     state = State(problem, read, P=P, X=X, reports=(report,), on_progress=on_progress)
     state = adjust_euclidean(upgrade_metric(state))
@@ -183,7 +183,7 @@ def _whole(
 
 
 def _numbered(problem: Problem, reconstruction: Reconstruction) -> Part:
-    """The part's cameras and landmarks in the numbers of the whole, ascending; what the whole does not have is left out."""
+    """The part's cameras and landmarks by the indices of the whole, ascending; others are left out."""
     index = {name: k for k, name in enumerate(problem.names)}
     known = [k for k, name in enumerate(reconstruction.names) if name in index]
     cameras = np.array([index[reconstruction.names[k]] for k in known], dtype=np.int64)
@@ -194,7 +194,7 @@ def _numbered(problem: Problem, reconstruction: Reconstruction) -> Part:
 
 
 def _completed(problem: Problem, merged: Merged, seed: int) -> Reconstruction:
-    """Cameras of no part that agrees are resected from the landmarks of the others, as far as these place them."""
+    """Resect cameras of rejected parts from the landmarks of the others, where possible."""
     missing = np.flatnonzero(~merged.placed)
     if not len(missing):
         return merged.reconstruction

@@ -1,4 +1,4 @@
-"""Which of several attempts is the best, and whether another one found the same."""
+"""The best of several solutions, and whether another start confirms it."""
 
 from dataclasses import replace
 
@@ -8,19 +8,20 @@ from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
 
 SAME_COST = 1e-4
-"""Relative difference of costs up to which two starts have found the same optimum; with a pixel² for as many observations
-as its inverse, below which costs are rounding."""
+"""Relative difference of costs up to which two starts are in the same optimum. Costs below this many pixel² an
+observation are rounding."""
 SAME_COST_FREE = 1e-3
-"""The same where intrinsics are free: distortion that little depends on moves for long after the cameras stand still."""
+"""The same for free intrinsics: weakly determined distortion converges long after the cameras."""
 NEAR_COST = 0.02
-"""Where the cameras are the same, costs may differ by more: by where wrong matches came to lie."""
+"""The same if the cameras are the same: landmarks of wrong matches have different costs."""
 SAME_DEGREES, SAME_CAMERAS = 5.0, 95.0
-"""Cameras are the same where the AUC@5 of one start against the other is above 95 percent: a quarter of a degree in the
-mean, over all pairs."""
+"""Cameras are the same if the AUC@5 of one start against the other is above 95 percent: a mean error of a quarter of a
+degree over all pairs."""
 
 
 def settled(problem: Problem, attempts: list[Solution]) -> Solution:
-    """The best attempt, its doubts settled where another one found the same, unless a third found another as good."""
+    """The best solution; its doubts are settled if another start confirms it, unless a third found a different one as
+    good."""
     best = best_attempt(problem, attempts)
     if not (best.accepted or best.doubtful):
         return best
@@ -34,10 +35,10 @@ def settled(problem: Problem, attempts: list[Solution]) -> Solution:
 
 
 def best_attempt(problem: Problem, attempts: list[Solution]) -> Solution:
-    """Of the attempts in the best optimum a certified one, then a doubtful one; of equals that of the lowest cost, or the
-    first where intrinsics are free and costs are the same: the adjustment of the cameras found for them ends it.
+    """Of the solutions in the best optimum an accepted one, else a doubtful one; of equals the one with the lowest cost,
+    or the first if intrinsics are free and costs are the same.
 
-    A certified reconstruction in another optimum is not the best that the observations allow: it is as wrong as any other.
+    An accepted reconstruction in another optimum is not the best that the observations allow, and thus wrong.
     """
     best = min(attempts, key=lambda attempt: attempt.cost)
     near = [attempt for attempt in attempts if same_optimum(problem, attempt, best)]
@@ -46,12 +47,12 @@ def best_attempt(problem: Problem, attempts: list[Solution]) -> Solution:
 
 
 def found_twice(problem: Problem, attempts: list[Solution]) -> bool:
-    """Whether the best attempt's optimum was found by another: what the certificate says of it will not change."""
+    """Whether another start found the optimum of the best solution, so that its verdict will not change."""
     return confirmed(problem, min(attempts, key=lambda attempt: attempt.cost), attempts)
 
 
 def confirmed(problem: Problem, attempt: Solution, attempts: list[Solution]) -> bool:
-    """Whether another attempt ended in the same optimum, and none in a better one."""
+    """Whether another start ended in the same optimum, and none in a better one."""
     others = [other for other in attempts if other is not attempt]
     same = [same_optimum(problem, attempt, other) for other in others]
     better = [other.cost < attempt.cost and not alike for other, alike in zip(others, same, strict=True)]
@@ -59,7 +60,7 @@ def confirmed(problem: Problem, attempt: Solution, attempts: list[Solution]) -> 
 
 
 def same_optimum(problem: Problem, a: Solution, b: Solution) -> bool:
-    """Whether two attempts have the same cost, or the same cameras at nearly the same cost."""
+    """Whether two solutions have the same cost, or the same cameras at nearly the same cost."""
     least, most = sorted((a.cost, b.cost))
     rounding = SAME_COST * problem.tracks.observations
     if most - least <= (SAME_COST if problem.calibrated else SAME_COST_FREE) * (least + rounding):
@@ -68,5 +69,5 @@ def same_optimum(problem: Problem, a: Solution, b: Solution) -> bool:
 
 
 def same_cameras(a: Reconstruction, b: Reconstruction) -> bool:
-    """Whether the cameras are at the same places and turned the same way, up to a similarity of the world."""
+    """Whether the poses are the same up to a similarity."""
     return min(closeness(a.R, a.centres, b.R, b.centres, SAME_DEGREES)) > SAME_CAMERAS

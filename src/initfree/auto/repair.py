@@ -1,4 +1,4 @@
-"""Cameras that nothing agrees with, found again from the landmarks of those that agree with each other."""
+"""Resection of bad cameras from the landmarks of good ones."""
 
 import numpy as np
 
@@ -12,9 +12,9 @@ ROUNDS = 3
 MIN_SHARE = 0.6
 """A camera with a smaller share of its observations within 4 px is resected."""
 RELATIVE_SHARE = 0.75
-"""Or, where wrong matches lower the share of all cameras, one below this part of their median."""
+"""Or, if wrong matches lower the shares of all cameras, one below this part of their median."""
 MAX_BAD = 0.5
-"""Beyond this share of bad cameras nothing is left to resect them from."""
+"""Beyond this share of bad cameras there are too few good ones."""
 
 
 def camera_shares(problem: Problem, reconstruction: Reconstruction) -> Array:
@@ -50,6 +50,6 @@ def repair(
 
 
 def repair_limits(problem: Problem, max_iterations: int, tolerance: float) -> AdjustConfig:
-    """Narrower than the first adjustment: the good cameras are near their optimum already."""
+    """Narrower than the first adjustment, because the good cameras are near their optimum."""
     free = FreeIntrinsics.of(problem)
     return AdjustConfig(free=free, scales=(10.0, 4.0), max_iterations=max_iterations, tolerance=tolerance)

@@ -1,7 +1,6 @@
-"""Which starts are tried, in the order in which they are worth their time.
+"""The starts of the strategy `auto`, in the order of their expected gain for their time.
 
-`ROUNDS` is the list: a round is a function from the search so far to starts, which run side by side. A round that has
-nothing to add returns none.
+`ROUNDS` is the list: a round is a function from the search so far to starts, which run in parallel. It may return none.
 """
 
 import time
@@ -36,31 +35,32 @@ from initfree.two_view.rotations import rotations_for, rotations_of
 from initfree.two_view.voting import vote
 
 SEEDS = 4
-"""random starts, last of all"""
+"""random starts in the last round"""
 TRIMMED = (0.15, 0.25)
 """shares of the observations that stage 1 suspects, see `trimming.trim`"""
 SHORT = 100
-"""attempted steps a stage of a start may take: those that succeed need fewer"""
+"""most attempted steps of a stage in a start; successful ones need fewer"""
 COARSE = 1e-4
-"""tolerance of a start's projective refinement where intrinsics are known: the Euclidean adjustment takes over, and most of
-what a finer one finds are cameras that no lens could make"""
+"""tolerance of a start's projective refinement if intrinsics are known: the Euclidean adjustment follows, and a finer one
+mostly moves towards cameras that no lens could make"""
 UNFINISHED = 1e-5
-"""the same of its adjustment where intrinsics are unknown: that of the cameras found for them ends it"""
+"""the same of its adjustment if intrinsics are unknown: another adjustment with the estimated cameras follows"""
 MANY_OBSERVATIONS = 60_000
-"""from so many on, two-view geometries take less time than a projective refinement"""
+"""number of observations from which two-view geometries take less time than a projective refinement"""
 CONTRADICTED = 0.2
-"""of the logarithm of a focal length, by which pairs of images must contradict a guess of it to come first: with one 44% too
-long, a start is wasted"""
+"""difference in the logarithm of the focal length between the image pairs and a guess, from which starts without the
+guess come first"""
 LARGE_SURVEY, MOST_MULTIPLY_ADDS = 1500, 3e11
-"""cameras from which on it is asked, and multiply-adds up to which stage 1 of a start with rotations factorises its system:
-some 20 seconds of one core"""
+"""number of cameras, and multiply-adds of a factorisation (some 20 seconds of one core), beyond which stage 1 of a start
+with rotations uses conjugate gradients"""
 VOTED = "vote with rotations"
 VOTED_REFINED = "vote with rotations, refined"
 
 
 @dataclass
 class Search:
-    """What the rounds know: the problem, what was tried, and what several starts share, found when first asked for."""
+    """The state of a search: the problem, the starts so far, and values that several starts share, computed at their
+    first use."""
 
     problem: Problem
     config: SolveConfig
@@ -68,31 +68,31 @@ class Search:
     on_progress: OnProgress | None = None
     outcomes: list[Outcome] = field(default_factory=list)
     reports: list[StageReport] = field(default_factory=list)
-    """of what serves several starts"""
+    """of computations that serve several starts"""
     started: list[StartReport] = field(default_factory=list)
-    """of every start that led to a solution, those of other searches among them"""
+    """of every start that led to a solution, including those of other searches"""
 
     @property
     def attempts(self) -> list[Solution]:
         return [outcome for outcome in self.outcomes if isinstance(outcome, Solution)]
 
     def keep(self, outcome: Outcome) -> None:
-        """Add what a start led to."""
+        """Add the outcome of a start."""
         self.outcomes.append(outcome)
         if isinstance(outcome, Solution):
             self.started.append(outcome.report())
 
     def again(self, problem: Problem) -> "Search":
-        """A new search for another problem, asked for in the same way."""
+        """A new search for another problem with the same options."""
         return Search(problem, self.config, self.truth, self.on_progress)
 
     def rounds(self, rounds: "Sequence[Round]") -> "list[Round]":
-        """Those that are not switched off (`SolveConfig.skip`)."""
+        """The rounds that `SolveConfig.skip` does not name."""
         return [one for one in rounds if one.name not in self.config.skip]
 
     @property
     def by_default(self) -> bool:
-        """Whether nobody asked for a start of another kind."""
+        """Whether formulation and initialisation are the defaults."""
         return self.config.formulation == "pose" and self.config.init == "spectral"
 
     @property
@@ -101,7 +101,7 @@ class Search:
         return self.problem.observations.pairs is not None
 
     @cached_property
-    def moving(self) -> Baselines:
+    def baselines(self) -> Baselines:
         """Whether the observations need cameras that move at all."""
         return baselines(self.problem)
 
@@ -117,8 +117,8 @@ class Search:
 
     @cached_property
     def affordable(self) -> SolveConfig:
-        """For starts whose cameras are turned and placed already: where an exact step of stage 1 costs too much, one by
-        conjugate gradients ends as low (`MOST_MULTIPLY_ADDS`)."""
+        """For starts from averaged rotations: if an exact step of stage 1 is too expensive, conjugate gradients end as low
+        (`MOST_MULTIPLY_ADDS`)."""
         tracks, config = self.problem.tracks, self.short
         if config.linear_solver != "exact" or tracks.cameras < LARGE_SURVEY:
             return config
@@ -132,7 +132,7 @@ class Search:
 
     @cached_property
     def rotations(self) -> RelativeRotations | None:
-        """Those that the configured formulation uses, if it does."""
+        """Relative rotations of the configured formulation, if it uses any."""
         if not make(self.config.formulation, self.config.alpha).uses_rotations:
             return None
         began = time.perf_counter()
@@ -145,11 +145,11 @@ class Search:
 
     @property
     def holding(self) -> RelativeRotations | None:
-        """Rotations that hold the cameras of a start: those of the configured formulation, or else of the pairs."""
+        """Relative rotations for a start: those of the configured formulation, else of the pairs."""
         return relative_rotations(self.pairs) if self.rotations is None else self.rotations
 
     def start(self, name: str, keep: NDArray[np.bool_] | None = None, cameras: Array | None = None, **changes: Any) -> Start:
-        """A start as configured, but for `changes` of the configuration, with the rotations that its formulation uses."""
+        """A start as configured, with `changes`, and with the rotations that its formulation uses."""
         return Start(name, replace(self.short, **changes), keep, self.rotations, cameras)
 
     @cached_property
@@ -162,7 +162,7 @@ class Search:
 
     @cached_property
     def voted(self) -> NDArray[np.bool_] | None:
-        """Observations that survive the vote of two-view geometries; None where there is none, or too little survives."""
+        """Observations that survive the vote of the two-view geometries; None without a vote, or if too few survive."""
         shared = without_diagonal(self.problem.tracks.covisible)
         if not self.problem.calibrated or not (shared.data >= MIN_MATCHES).any():
             return None
@@ -173,12 +173,12 @@ class Search:
 
 
 def given_intrinsics(search: Search) -> list[Start]:
-    """Intrinsics that are a guess: taken at their word until the adjustment, which frees them."""
+    """Guessed intrinsics, kept until the adjustment frees them."""
     return [] if search.contradicted else _given_intrinsics(search)
 
 
 def given_after_all(search: Search) -> list[Start]:
-    """The same after others, where fundamental matrices of the input contradict the guess."""
+    """The same after other starts, if fundamental matrices of the input contradict the guess."""
     return _given_intrinsics(search) if search.contradicted else []
 
 
@@ -197,7 +197,7 @@ def _given_intrinsics(search: Search) -> list[Start]:
 
 
 def guessed(search: Search) -> list[Start]:
-    """Unknown intrinsics: focal lengths guessed from pairs, and what calibrated images allow from there."""
+    """Unknown intrinsics: focal lengths guessed from pairs, then as for calibrated images."""
     if search.problem.calibrated:
         return []
     start = guessed_start(search.problem, search.short, on_pairs(search.on_progress))
@@ -205,7 +205,7 @@ def guessed(search: Search) -> list[Start]:
 
 
 def guessed_refined(search: Search) -> list[Start]:
-    """On from there where it is only doubtful: a second start that finds the same settles that."""
+    """Continued from there if that is doubtful: a second start with the same result settles the doubt."""
     if search.problem.calibrated:
         return []
     doubtful = [attempt for attempt in search.attempts[-1:] if attempt.doubtful]
@@ -213,29 +213,29 @@ def guessed_refined(search: Search) -> list[Start]:
 
 
 def guessed_continued(search: Search) -> list[Start]:
-    """On from there without the rotations."""
+    """Continued from there without the rotations."""
     guesses = [attempt for attempt in search.attempts if attempt.start.projective is None]
     return [continued_guess(search.short, attempt.intermediate.P) for attempt in guesses[-1:]]
 
 
 def rotations_first(search: Search) -> list[Start]:
-    """`voted_with_rotations` before all else, where pairs cost nothing or a start without them costs much."""
+    """`voted_with_rotations` first, if pairs are verified already or a start without them is expensive."""
     wanted = search.by_default and (search.verified or search.problem.tracks.observations >= MANY_OBSERVATIONS)
-    return voted_with_rotations(search) if wanted and not search.moving.reasons() else []
+    return voted_with_rotations(search) if wanted and not search.baselines.reasons() else []
 
 
 def configured(search: Search) -> list[Start]:
-    """The pipeline as configured; put off where stage 1 looks like wrong matches. On some of the landmarks where it is asked
-    only whether it finds what a doubtful start did."""
+    """The pipeline as configured; deferred if stage 1 indicates wrong matches. As the witness of a doubtful start it uses
+    some of the landmarks."""
     witness = any(attempt.doubtful for attempt in search.attempts[-1:])
     keep = thinned(search.problem, search.config.seed) if witness else None
-    return [replace(search.start(search.config.init, keep), deferrable=not search.moving.reasons())]
+    return [replace(search.start(search.config.init, keep), deferrable=not search.baselines.reasons())]
 
 
 def voted_with_rotations(search: Search) -> list[Start]:
-    """What the pairs agree on, held by their rotations, from cameras that are turned as these say.
+    """The observations that survive the vote, with relative rotations, from averaged rotations.
 
-    No projective refinement: where few tracks join two parts, it bends them against each other.
+    Without a projective refinement, which bends parts against each other if few tracks connect them.
     """
     rotations = None if search.voted is None else search.holding
     if rotations is None or any(outcome.start.name == VOTED for outcome in search.outcomes):
@@ -246,8 +246,8 @@ def voted_with_rotations(search: Search) -> list[Start]:
 
 
 def refined_with_rotations(search: Search) -> list[Start]:
-    """Held by the pairs' rotations too, but from other cameras and with a projective refinement: the witness that costs
-    least where the input has verified pairs. Without them, starts that share less with the first come before it."""
+    """With the pairs' rotations too, but from other cameras and with a projective refinement: the cheapest witness if the
+    input has verified pairs. Without them, starts that have less in common with the first come before it."""
     return _refined_with_rotations(search) if search.by_default and search.verified else []
 
 
@@ -259,7 +259,7 @@ def _refined_with_rotations(search: Search) -> list[Start]:
 
 
 def voted(search: Search) -> list[Start]:
-    """The same refined, continued with less of the regulariser, and without rotations."""
+    """The surviving observations with a refinement, with a weaker regulariser, and without rotations."""
     if search.voted is None:
         return []
     starts = _refined_with_rotations(search)
@@ -271,19 +271,19 @@ def voted(search: Search) -> list[Start]:
 
 
 def trimmed(search: Search) -> list[Start]:
-    """Wrong matches found by stage 1 itself."""
+    """Without observations that stage 1 itself suspects."""
     plain = replace(search.short, formulation="pose")
     return [Start(f"trimmed by {share:.0%}", plain, trimmed=share) for share in TRIMMED]
 
 
 def outward(search: Search) -> list[Start]:
-    """Cameras that look away from the middle; and the configured start, if it was put off."""
+    """Cameras that look outward; and the configured start, if it was deferred."""
     put_off = [o.start.whole for o in search.outcomes if isinstance(o, Deferred)]
     return [*put_off, search.start("spectral-outward", search.voted, init="spectral-outward")]
 
 
 def continued(search: Search) -> list[Start]:
-    """On from the best so far, with less of the regulariser."""
+    """Continued from the best solution so far, with a weaker regulariser."""
     if not search.attempts:
         return []
     best = min(search.attempts, key=lambda attempt: attempt.cost)
@@ -297,7 +297,7 @@ def random(search: Search) -> list[Start]:
 
 
 class Round(NamedTuple):
-    """Starts that run side by side, and how many they can be."""
+    """Starts that run in parallel, and their largest number."""
 
     starts: Callable[[Search], list[Start]]
     most: int
@@ -310,15 +310,15 @@ class Round(NamedTuple):
 WITH_GUESSES = (
     Round(given_intrinsics, 1),
     Round(guessed, 1),
-    Round(given_after_all, 0),  # the first round's, later
+    Round(given_after_all, 0),  # the same start as in the first round
     Round(guessed_refined, 1),
     Round(guessed_continued, 1),
 )
-"""where intrinsics are not known"""
+"""if intrinsics are not known"""
 ROUNDS = (
     *WITH_GUESSES,
-    Round(rotations_first, 0),  # `voted_with_rotations`, earlier
-    Round(refined_with_rotations, 0),  # one of `voted`, earlier
+    Round(rotations_first, 0),  # the start of `voted_with_rotations`
+    Round(refined_with_rotations, 0),  # a start of `voted`
     Round(configured, 1),
     Round(voted_with_rotations, 1),
     Round(voted, 3),
@@ -330,5 +330,5 @@ ROUNDS = (
 
 
 def most_starts(problem: Problem) -> int:
-    """How many starts a problem may get; most need one or two."""
+    """The largest number of starts of a problem; most need one or two."""
     return sum(round.most for round in (ROUNDS[len(WITH_GUESSES) :] if problem.calibrated else ROUNDS))

@@ -1,10 +1,10 @@
 """Unknown intrinsics: the simplest COLMAP camera that explains the images.
 
-One camera for the images of one size and name pattern, its middle that of the image, with the radial distortion that was
-found; then, each where it lowers the error of observations that were held out, the principal point, tangential distortion,
-k3, and one camera an image; at last without k2 and k1 where these lower nothing. What only follows the noise of the
-observations that it is fitted to does not survive. Distortion comes before the principal point because lenses have it, and
-because each explains much of the other on cameras that move straight ahead.
+Images of one size and name pattern first share a camera with a central principal point and the estimated radial
+distortion. Then the principal point, tangential distortion, k3, and one camera an image are added, each if it lowers the
+error of held-out observations. Last, k2 and k1 are removed if they do not lower it. Cross-validation rejects parameters
+that only follow noise. Distortion precedes the principal point because real lenses have it, and because each explains
+much of the other for cameras that move straight ahead.
 """
 
 import re
@@ -29,28 +29,27 @@ from initfree.stages.euclidean.lenses import Deviations, Lenses
 from initfree.stages.euclidean.residuals import INLIER_PIXELS, robust_cost
 
 STEPS = ("principal point", "tangential", "k3")
-"""in the order in which they are tried"""
+"""in the order of the trials"""
 HELD_OUT = 0.15
-"""share of the observations that decide, all of tracks with at least four"""
+"""share of held-out observations, of tracks with at least four"""
 DEVIATIONS = 4.0
-"""of the mean difference of held-out errors, by which it must be lower"""
+"""standard deviations by which the mean held-out error must be lower"""
 LEAST_SHARE = 0.02
-"""of the mean held-out error by which it must be lower too"""
+"""share of the mean held-out error by which it must be lower"""
 SQUARE = Deviations(aspect=1e-3)
-"""nothing is known of the lens, but pixels are square"""
+"""parameters of an unknown lens with square pixels"""
 HOPELESS = 3.0
-"""times the cost of one camera an image: then one for all is no explanation"""
+"""times the cost of one camera an image, from which one camera for all is rejected"""
 ROUGH_STEPS, STILL_HOPELESS = 10, 3.0
-"""first steps, and how many times too high the cost may still be after them (20 times and more on BAL's photographs of many
-makes, less than once on those of one)"""
+"""first steps, and the factor by which the cost may be too high after them (20 and more for BAL's photographs of many
+makes, less than one for those of one)"""
 KEPT = 6.0
-"""squared deviations for each k1 or k2 by which the cost must rise without them for them to stay"""
+"""squared deviations by which the cost must rise without k1 or k2 for them to stay"""
 ENOUGH = 40_000
-"""observations, about, that it takes to tell what lenses are like: of those held out then, what lowers the error by the
-least share lowers it by more than the deviations too. Half of that told fountain-p11's k2 no more, a fifth not even its
-principal point"""
+"""observations that suffice to select the camera model: a gain of the least share is then also significant. Half of them
+did not determine fountain-p11's k2, a fifth not even its principal point"""
 MIN_HELD_OUT = 30
-"""observations: fewer decide nothing, and the camera stays as simple as it was found"""
+"""observations: with fewer, the camera stays as simple as it is"""
 
 _LEAST_SCALE = 0.01
 """pixels: exact observations must not make every difference significant"""
@@ -64,13 +63,13 @@ _MODELS: tuple[tuple[Features, str], ...] = (
     (frozenset({"k1", "k2", "tangential", "k3"}), "FULL_OPENCV"),
 )
 _OF = {"k1": "k1", "k": "k1", "k2": "k2", "p1": "tangential", "p2": "tangential", "k3": "k3"}
-"""which step frees a parameter of pycolmap's name; focal lengths are always free, others never"""
+"""the step that frees each parameter, by pycolmap's names; focal lengths are always free, others never"""
 
 
 def alike_images(problem: Problem) -> Index:
-    """(cameras,) numbers the cameras whose images have one size, one folder and one name but for its digits.
+    """(cameras,) group of each image: one size, one folder, and one name apart from its digits.
 
-    Those that the input gives one camera stay together whatever their names.
+    Images with one camera in the input stay together.
     """
     o = problem.observations
     keys: list[tuple[object, ...]] = []
@@ -85,10 +84,10 @@ def alike_images(problem: Problem) -> Index:
 
 
 def simplest_cameras(problem: Problem, reconstruction: Reconstruction) -> Recalibrated | None:
-    """A reconstruction from unknown intrinsics as a calibrated one; None where its cameras lose the images.
+    """A calibrated reconstruction from one with unknown intrinsics; None if its cameras lose images.
 
-    All images of a group (`alike_images`) begin with one camera. Camera ids of the result are those of the input where each
-    has its own camera, and the first of each group where they share it.
+    All images of a group (`alike_images`) start with one camera. Camera ids are those of the input for separate cameras,
+    else the first of each group.
     """
     if problem.calibrated:
         return None
@@ -105,14 +104,14 @@ def simplest_cameras(problem: Problem, reconstruction: Reconstruction) -> Recali
 
 
 def _enough(problem: Problem, observations: float) -> tuple[Problem, Index]:
-    """The problem with as many landmarks as about so many observations need, and which these are."""
+    """The problem with a subset of landmarks that has about so many observations, and their indices."""
     keep = thinned(problem, 0, observations)
     part = None if keep is None else restricted(problem, keep)
     return (problem, np.arange(problem.tracks.landmarks)) if part is None else part
 
 
 def _decided(problem: Problem, reconstruction: Reconstruction) -> tuple[IntrinsicsAdjustment, Index, FocalLengths | None]:
-    """The simplest cameras, the camera id of every image, and what the cameras tried say of the focal length."""
+    """The simplest cameras, the camera id of every image, and the focal lengths of all tried models."""
     ids, groups = problem.camera_ids, alike_images(problem)
     sight = Sight(problem.tracks, keypoints_of(problem), (), SQUARE)
     own = _view(problem, reconstruction, ids)
@@ -148,7 +147,7 @@ class _Trials:
         return self.agreeing & ~self.held
 
     def fit(self, view: View, features: Features) -> IntrinsicsAdjustment:
-        """All cameras as the smallest model that has the features, from where they are."""
+        """Fit all cameras, as the smallest model that has the features."""
         lenses = view.lenses
         cameras = tuple(_as_model(camera, features) for camera in lenses.cameras)
         moving = tuple(_moving(camera, features) for camera in cameras)
@@ -157,7 +156,7 @@ class _Trials:
         return stage
 
     def focal_lengths(self, cameras: int) -> FocalLengths | None:
-        """What the models that were tried for as many cameras say, of the median camera."""
+        """Focal lengths of the median camera in the models that were tried for as many cameras."""
         tried = [(stage.view.lenses.cameras, stage.data_cost) for stage in self.tried]
         return FocalLengths.of([
             (lenses[0].model_name, float(np.median([camera.mean_focal_length() for camera in lenses])), cost)
@@ -167,9 +166,9 @@ class _Trials:
 
 
 def _together(problem: Problem, reconstruction: Reconstruction, groups: Index) -> Reconstruction | None:
-    """The reconstruction with one camera for the images of a group; None where that is no explanation.
+    """The reconstruction with one camera for the images of a group; None if its cost is far too high.
 
-    Nor is it tried to the end, or on all landmarks: where the cost is far too high after a few steps, it stays too high.
+    The fit stops early in that case: a cost that is far too high after a few steps stays too high.
     """
     free = FreeIntrinsics.unless(False)
     rough = AdjustConfig(free=free, scales=(10.0,), max_iterations=ROUGH_STEPS, tolerance=1e-4)
@@ -185,7 +184,7 @@ def _together(problem: Problem, reconstruction: Reconstruction, groups: Index) -
 
 
 def _view(problem: Problem, reconstruction: Reconstruction, camera_ids: Index) -> View:
-    """The reconstruction with RADIAL cameras as it found them, one a camera id."""
+    """The reconstruction with its estimated RADIAL cameras, one a camera id."""
     r = reconstruction
     lenses = Lenses.of(
         {int(k): found_camera(problem, r.focal, r.radial, int(k)) for k in np.unique(camera_ids)}, camera_ids
@@ -194,7 +193,7 @@ def _view(problem: Problem, reconstruction: Reconstruction, camera_ids: Index) -
 
 
 def _richer(trials: _Trials, stage: IntrinsicsAdjustment, features: Features) -> tuple[IntrinsicsAdjustment, Features]:
-    """With each of the steps that lowers the held-out error."""
+    """With all steps that lower the held-out error."""
     for step in STEPS:
         more = features | {step}
         if step in features or np.count_nonzero(trials.held) < MIN_HELD_OUT:
@@ -206,9 +205,9 @@ def _richer(trials: _Trials, stage: IntrinsicsAdjustment, features: Features) ->
 
 
 def _simpler(trials: _Trials, stage: IntrinsicsAdjustment, features: Features) -> IntrinsicsAdjustment:
-    """Without k2, and without k1, where the cost is the same without: a held-out error hardly larger is not enough.
+    """Without k2, and without k1, if the cost does not rise; an equal held-out error is not enough.
 
-    Distortion that is left out bends the focal length with it (a k1 of -0.05, by 7% on cameras that drive straight ahead).
+    Missing distortion biases the focal length (a k1 of -0.05 by 7% for cameras that move straight ahead).
     """
     for step in ("k2", "k1"):
         less = features - {step}
@@ -224,7 +223,7 @@ def _simpler(trials: _Trials, stage: IntrinsicsAdjustment, features: Features) -
 
 
 def _as_model(camera: pycolmap.Camera, features: Features) -> pycolmap.Camera:
-    """The camera as the smallest model that has the features; what the model lacks is dropped."""
+    """The camera as the smallest model that has the features."""
     model = next(name for has, name in _MODELS if features - {"principal point"} <= has)
     known = {_long(name): value for name, value in zip(_names(camera), camera.params, strict=True)}
     known |= {"fx": known.get("f", known.get("fx")), "fy": known.get("f", known.get("fy"))}
@@ -266,9 +265,9 @@ def _held_out(tracks: Tracks, agreeing: Chosen) -> Chosen:
 
 
 def _better(before: IntrinsicsAdjustment, after: IntrinsicsAdjustment, held: Chosen) -> bool:
-    """Whether the held-out observations, seen by both, fit significantly better (paired).
+    """Whether the common held-out observations fit significantly better (a paired test).
 
-    Under a Cauchy loss of three deviations of their own noise: a few that are wrong must not decide.
+    The Cauchy loss of three deviations of their noise keeps a few wrong ones from deciding.
     """
     first, second = before.squared_residuals[held], after.squared_residuals[held]
     if len(first) < MIN_HELD_OUT:

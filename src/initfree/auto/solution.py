@@ -1,4 +1,4 @@
-"""What a start leads to, and what every finishing step takes and returns."""
+"""Start and Solution: the input and the outcome of a start; finishing steps map solutions to solutions."""
 
 import time
 from dataclasses import dataclass, replace
@@ -19,29 +19,29 @@ from initfree.formulations.pose_rot import RelativeRotations
 from initfree.result import Intermediate, Result, StageReport, StartReport
 from initfree.stages.euclidean import robust_cost
 
-NEARLY_ALL = 0.95
+MOST_STAY = 0.95
 """share of the observations that stay, with which a clearly determined focal length stays determined"""
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where a solve begins: settings, and what it works on until the Euclidean adjustment."""
+    """The beginning of a solve: options, and the observations used before the Euclidean adjustment."""
 
     name: str
     config: SolveConfig
     keep: NDArray[np.bool_] | None = None
-    """observations used until the Euclidean adjustment, which sees all; None: all"""
+    """observations used before the Euclidean adjustment, which uses all; None: all"""
     rotations: RelativeRotations | None = None
     cameras: Array | None = None
-    """first cameras (cameras, 3, 4) in place of the configured initialisation"""
+    """initial cameras (cameras, 3, 4) instead of the configured initialisation"""
     projective: Array | None = None
-    """projective cameras (cameras, 3, 4) that another start's stage 1 found: this one has none"""
+    """projective cameras (cameras, 3, 4) of another start's stage 1, instead of a stage 1"""
     focal: Array | None = None
-    """guessed focal lengths (cameras,): all stages before the adjustment see calibrated rays"""
+    """guessed focal lengths (cameras,), used by all stages before the adjustment"""
     trimmed: float = 0.0
-    """share of the observations that stage 1 suspects before it begins (`trimming.trim`), in place of `keep`"""
+    """share of the observations that stage 1 suspects first (`trimming.trim`), instead of `keep`"""
     deferrable: bool = False
-    """whether to end after stage 1 where that looks like wrong matches: others come first then"""
+    """whether to end after stage 1 if its errors indicate wrong matches, in favour of other starts"""
 
     @property
     def whole(self) -> "Start":
@@ -51,7 +51,7 @@ class Start:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A reconstruction with its evidence, and the way there."""
+    """A reconstruction with its evidence, its start and its stages."""
 
     evidence: Evidence
     """of problem, reconstruction and history"""
@@ -60,7 +60,7 @@ class Solution:
     stages: tuple[StageReport, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
-    """of the start"""
+    """duration of the start"""
 
     @property
     def problem(self) -> Problem:
@@ -96,7 +96,7 @@ class Solution:
         return replace(self, evidence=self.evidence.adding(**facts))
 
     def noting(self, *notes: str) -> "Solution":
-        """With more to say to the user."""
+        """The same with more notes for the user."""
         return replace(self, notes=(*self.notes, *notes))
 
     def part(
@@ -107,17 +107,18 @@ class Solution:
         landmarks: Any = slice(None),
         **facts: Any,
     ) -> "Solution":
-        """The solution with another reconstruction, of some of its cameras and landmarks; its history goes on."""
+        """The solution with another reconstruction of some of its cameras and landmarks, and the same history with more
+        facts."""
         history = replace(self.history, **(self._known_of(problem) | facts))
         evidence = Evidence(problem, reconstruction, history)
         return replace(self, evidence=evidence, intermediate=self.intermediate.subset(cameras, landmarks))
 
     def _known_of(self, problem: Problem) -> dict[str, Any]:
-        """Figures of these observations that hold for the problem's too: of all, or, where they are clear, of nearly all."""
+        """Figures that remain valid for the problem: those of the same observations, and clear ones of nearly all."""
         now, before = problem.tracks, self.problem.tracks
         same = now is before and self.evidence.asked("baselines")
         rise = self.evidence.focal_rise if self.evidence.asked("focal_rise") else self.history.focal_rise
-        most_stay = now.observations >= NEARLY_ALL * before.observations
+        most_stay = now.observations >= MOST_STAY * before.observations
         return {
             "baselines": self.evidence.baselines if same else None,
             "focal_rise": rise if most_stay and clear(rise) else None,
@@ -135,7 +136,7 @@ class Solution:
         return StartReport(self.start.name, self.seconds, self.cost, self.accepted, e.inlier_share, worst, self.stages)
 
     def result(self, config: SolveConfig, starts: tuple[StartReport, ...], before: tuple[StageReport, ...] = ()) -> Result:
-        """What the user gets; `config` is what was asked for, `before` the stages that served several starts."""
+        """The result; `config` are the user's options, `before` the reports of computations that served several starts."""
         return Result.labelled(
             problem=self.problem,
             config=config,
@@ -152,14 +153,14 @@ class Solution:
 
 @dataclass(frozen=True)
 class Deferred:
-    """A start that ended after stage 1: what that found looks like wrong matches."""
+    """A start that ended after stage 1, because its errors indicate wrong matches."""
 
     start: Start
 
 
 @dataclass(frozen=True)
 class Disconnected:
-    """A start whose observations do not hold all cameras together."""
+    """A start whose observations do not connect all cameras."""
 
     start: Start
 

@@ -1,4 +1,4 @@
-"""One start of the `auto` strategy, from its first cameras to its Euclidean end over all observations."""
+"""One start of the strategy `auto`, from initial cameras to the Euclidean adjustment over all observations."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -24,29 +24,29 @@ from initfree.stages.refinement.reprojection import reprojection_errors
 from initfree.two_view.focal import with_focals
 
 WRONG_MATCHES = 0.02
-"""80th percentile of stage 1's reprojection error, in normalised units, that good matches stay below (0.011 on generated,
-0.006 on real data) and 5% of wrong ones exceed (0.05)"""
+"""80th percentile of stage 1's reprojection error in normalised units: smaller for good matches (0.011 on generated,
+0.006 on real data), larger with 5% of wrong ones (0.05)"""
 
 PART_TOLERANCE = 1e-5
-"""of the adjustment of a part of the observations: that of all of them ends it"""
-SAME_COST, SAME_DEGREES, SAME_CAMERAS = 1e-3, 5.0, 99.5
-"""relative difference of costs, and AUC@5 of one's cameras against the other's, with which two starts led to one
-reconstruction: a fortieth of a degree in the mean"""
+"""of the adjustment of a part of the observations, before that of all"""
+IDENTICAL_COST, WITHIN_DEGREES, IDENTICAL_CAMERAS = 1e-3, 5.0, 99.5
+"""relative difference of costs, and AUC@5 between the cameras, from which two starts led to one reconstruction: a mean
+error of a fortieth of a degree"""
 HOPELESS = 3.0
-"""times the cost of an earlier start that only wants a witness: one that ends so high is none, and is not repaired"""
+"""times the cost of an earlier doubtful start: a start with a higher cost is no witness, and is not repaired"""
 
 
 def run_start(
     problem: Problem,
     start: Start,
-    moving: Callable[[], Baselines],
+    baselines: Callable[[], Baselines],
     on_progress: OnProgress | None = None,
     *,
     earlier: Sequence[Solution] = (),
 ) -> Outcome:
-    """All stages of the pipeline and the repair; `moving` says the problem's baselines.
+    """Run all stages of the pipeline and the repair; `baselines` returns the problem's baselines.
 
-    What one of the `earlier` starts led to as well has its verdict.
+    A reconstruction that one of the `earlier` starts found too has the same verdict.
     """
     began = time.perf_counter()
     telling = None if on_progress is None else (lambda stage, *told: on_progress(f"{start.name}: {stage}", *told))
@@ -86,7 +86,7 @@ def run_start(
     intermediate = Intermediate(state.P, state.X, state.before, state.upgraded, state.trace)
     same = _same(reconstruction, cost, earlier)
     if same is None:
-        evidence = Evidence(problem, reconstruction, History(searching=True, baselines=moving()))
+        evidence = Evidence(problem, reconstruction, History(searching=True, baselines=baselines()))
         evidence = _better_alternative(evidence, limits)
     else:
         evidence = same.evidence
@@ -96,7 +96,7 @@ def run_start(
 
 
 def _better_alternative(evidence: Evidence, limits: AdjustConfig) -> Evidence:
-    """Of the better reconstruction, where the search for another one found it: it is what the start led to."""
+    """The evidence of the better reconstruction that the search for an alternative found, if it did."""
     judge(evidence)
     better = evidence.alternative if evidence.asked("alternative") else None
     problem, reconstruction = evidence.problem, evidence.reconstruction
@@ -108,7 +108,7 @@ def _better_alternative(evidence: Evidence, limits: AdjustConfig) -> Evidence:
 
 
 def _projective(state: State, start: Start) -> State | None:
-    """Stages 1 and 2, or what of them the start has not done before; None where stage 1 looks like wrong matches."""
+    """Stages 1 and 2, unless the start has their result; None if the errors of stage 1 indicate wrong matches."""
     if start.projective is not None:
         X = triangulate_projective(state.problem.tracks, state.problem.m, start.projective)
         return run_stages(replace(state, P=start.projective, X=X), PROJECTIVE[2:])
@@ -128,8 +128,8 @@ def _same(reconstruction: Reconstruction, cost: float, earlier: Sequence[Solutio
     """An earlier solution with the same cameras at the same cost."""
     for other in earlier:
         a, b = other.reconstruction, reconstruction
-        if abs(other.cost - cost) <= SAME_COST * cost and (
-            min(closeness(a.R, a.centres, b.R, b.centres, SAME_DEGREES)) > SAME_CAMERAS
+        if abs(other.cost - cost) <= IDENTICAL_COST * cost and (
+            min(closeness(a.R, a.centres, b.R, b.centres, WITHIN_DEGREES)) > IDENTICAL_CAMERAS
         ):
             return other
     return None
@@ -142,14 +142,14 @@ def _looks_like_wrong_matches(state: State) -> bool:
 
 
 def _everywhere(whole: Problem, state: State, left: Index) -> Array:
-    """The landmarks of the whole problem: those that the start worked on, the others triangulated."""
+    """The landmarks of the whole problem: those of the start, and the others triangulated."""
     X = triangulate_projective(whole.tracks, whole.m, state.P)
     X[left] = state.X
     return X
 
 
 def _with_guessed_focals(state: State, focal: Array) -> State:
-    """The state in the problem's own coordinates, in which the focal lengths are not 1."""
+    """The state in the problem's own coordinates, with the guessed focal lengths."""
     assert state.before is not None
     assert state.upgraded is not None
     P = state.P * np.stack([focal, focal, np.ones_like(focal)], axis=1)[:, :, None]
@@ -171,7 +171,7 @@ def _adjusted(problem: Problem, part: Problem, left: Index | None, state: State)
     part_of = replace(state, problem=part, config=rough, reconstruction=upgraded.subset(slice(None), left))
     state = replace(adjust_euclidean(part_of), config=given)
     assert state.reconstruction is not None
-    # All observations only now, and at the last scale alone: at wide ones those left out would pull weak cameras away.
+    # All observations only now and at the last scale: at wide scales, wrong ones would bias weak cameras.
     limits = repair_limits(problem, state.config.max_iterations, state.config.adjust_tolerance)
     xyz = upgraded.xyz.copy()
     xyz[left] = state.reconstruction.xyz

@@ -1,11 +1,11 @@
-"""The `auto` strategy: several ways to start, until one reconstruction is certified or all are used up.
+"""The strategy `auto`: several starts, until one reconstruction is accepted or all are tried.
 
-A start is cheap on easy data and hopeless on some hard data, and nothing before the Euclidean adjustment tells which (a
-low object-space error says nothing). So each start runs to its Euclidean end, cameras that nothing agrees with are
-resected, and starts are ranked by the robust Euclidean cost of ALL observations, whatever subset they began from.
+No figure before the Euclidean adjustment predicts whether a start succeeds (a low object-space error does not). So each
+start runs to its Euclidean end, bad cameras are resected, and starts are ranked by the robust Euclidean cost of ALL
+observations, even if they used only some.
 
     rounds of starts (`search.ROUNDS`) -> the best solution (`ranking`) -> doubts on given intrinsics (`doubt`)
-        -> finishing steps (`finish.FINISH`) -> doubts that came late (`witness`) -> parts that look alike (`confused`)
+        -> finishing steps (`finish.FINISH`) -> late doubts (`witness`) -> parts that look alike (`confused`)
 """
 
 from threading import Event
@@ -27,9 +27,9 @@ from initfree.errors import InputError
 from initfree.result import Result
 from initfree.stages.pipeline import OnProgress
 
-NEARLY_ALL = 0.8
-"""share of observations within 4 px of a rejected start: wrong intrinsics bend a reconstruction, and most of what it is made
-of still fits; 0.94 on South Building with focal lengths 10% off"""
+MOSTLY_NEAR = 0.8
+"""share of observations within 4 px in a rejected start from which wrong intrinsics are the likely reason; 0.94 on South
+Building with focal lengths 10% off"""
 
 
 def solve_auto(
@@ -39,12 +39,11 @@ def solve_auto(
     truth: Reconstruction | None = None,
     on_progress: OnProgress | None = None,
 ) -> Result:
-    """The best reconstruction of several starts; the first is the pipeline that `config` describes, or, where intrinsics
-    are unknown, guesses them.
+    """The best reconstruction of several starts. The first is the configured pipeline, or guesses unknown intrinsics.
 
-    Ends as soon as a start is certified and none has a lower cost, or when two starts found the best optimum, or when all
-    were tried; after one where the observations themselves leave the reconstruction open. The number of starts is the
-    budget, not the clock: the same problem and seed give the same result on every machine.
+    The search ends when a start is accepted and none has a lower cost, when two starts found the best optimum, when all are
+    tried, or after one start if the observations do not determine a reconstruction. The budget is a number of starts, not a
+    time, so that the same problem and seed give the same result on every machine.
     """
     if not config.adjust:
         raise InputError("the strategy auto ranks starts by their Euclidean adjustment; adjust=False needs strategy single")
@@ -66,7 +65,7 @@ def _check_skipped(names: tuple[str, ...]) -> None:
 
 
 def _searched(search: Search) -> Solution:
-    """The best solution of the starts, its doubts settled where that can be, with the intrinsics that fit."""
+    """The best solution of the starts, with settled doubts if possible, and with intrinsics that fit."""
     freed = False
     for starts, _ in search.rounds(ROUNDS):
         if _run(search, starts(search)):
@@ -81,14 +80,13 @@ def _searched(search: Search) -> Solution:
 
 
 def _with_other_intrinsics(search: Search) -> Solution | None:
-    """The first start with its intrinsics freed, if that settles it: cheaper than the next start with the given ones, which
-    would end as bent.
+    """The first solution with freed intrinsics, if it is then accepted: cheaper than another start with wrong intrinsics.
 
-    A doubtful start is settled if it is accepted so. One that stays doubtful, and one that was rejected though nearly all
-    observations are near it, is believed where a start of another kind, with the refined intrinsics, finds it too.
+    A doubtful solution must be accepted. One that stays doubtful, or was rejected though nearly all observations are near
+    it, also needs a start of another kind, with the refined intrinsics, that confirms it.
     """
     problem, first = search.problem, search.attempts[0]
-    if not problem.calibrated or not (first.doubtful or first.evidence.inlier_share >= NEARLY_ALL):
+    if not problem.calibrated or not (first.doubtful or first.evidence.inlier_share >= MOSTLY_NEAR):
         return None
     freed = recalibrated(first)
     if freed is None or moved_principal_points(problem, freed.problem):
@@ -99,17 +97,17 @@ def _with_other_intrinsics(search: Search) -> Solution | None:
 
 
 def _only_refined(solution: Solution, given: Problem) -> bool:
-    """Whether a solution is doubtful with other intrinsics than the given ones, principal points aside: cameras turn with
-    those, a second start as well as the first."""
+    """Whether a solution with refined intrinsics is doubtful, and its principal points have not moved (rotations would
+    compensate for them in any start)."""
     refined = solution.problem.intrinsics == "found"
     return refined and solution.doubtful and not moved_principal_points(given, solution.problem)
 
 
 def _undone(search: Search, solution: Solution) -> Solution:
-    """What is left of a doubled reconstruction's problem without the tracks that doubled it, solved, if that is accepted.
+    """Solve a doubled reconstruction's problem again, without the tracks that doubled it.
 
-    The tracks that were cut are those that a wrong reconstruction chose: an accepted one is believed only where a start of
-    another kind finds it too.
+    A wrong reconstruction selected the cut tracks, so the new one counts only if it is accepted and a start of another kind
+    confirms it.
     """
     problem = without_confused_tracks(solution.problem, solution.reconstruction, solution.certificate)
     if problem is None:
@@ -132,9 +130,9 @@ def _undone(search: Search, solution: Solution) -> Solution:
 
 
 def _run(search: Search, starts: list[Start]) -> bool:
-    """Run starts side by side and keep what they led to; True as soon as nothing more need be tried.
+    """Run starts in parallel and keep their outcomes; True as soon as no other start is needed.
 
-    What ran beside the start that settled it does not count: one core would not have come to it.
+    Starts after the decisive one do not count, because one core would not have run them.
     """
     if not starts:
         return False
@@ -142,9 +140,9 @@ def _run(search: Search, starts: list[Start]) -> bool:
     watched = abandonable(search.on_progress, abandoned)
     problem = search.problem
     earlier = tuple(search.attempts)
-    with beside(lambda: search.moving) as moving:
+    with beside(lambda: search.baselines) as baselines:
         running = in_order(
-            lambda start: run_start(problem, start, moving, watched, earlier=earlier), starts, abandoned
+            lambda start: run_start(problem, start, baselines, watched, earlier=earlier), starts, abandoned
         )  # fmt: skip
         try:
             for outcome in running:
@@ -153,7 +151,7 @@ def _run(search: Search, starts: list[Start]) -> bool:
                     continue
                 certified = settled(problem, search.attempts).accepted
                 doubled = only_doubled(search.attempts[-1].certificate)
-                if certified or doubled or moving().reasons() or found_twice(problem, search.attempts):
+                if certified or doubled or baselines().reasons() or found_twice(problem, search.attempts):
                     return True
         finally:
             running.close()

@@ -1,8 +1,7 @@
-"""Wrong matches found by stage 1 itself, where pairs of images share too little to vote on them.
+"""Wrong matches identified by stage 1 itself, for image pairs that share too little for a vote.
 
-Variable projection from nothing succeeds with a few percent of wrong matches often enough to tell which they are, and is
-cheap enough to be asked several times. What is suspected is weighed down, not left out: a track of three observations
-would be gone with one of them, and soon its cameras.
+With a few percent of wrong matches, variable projection succeeds often enough to identify them, and is cheap enough to
+repeat. Suspected observations get a small weight and are not removed: a track of three would be lost with one of them.
 """
 
 import numpy as np
@@ -21,9 +20,9 @@ ROUNDS = 5
 SUSPECTED = 0.01
 """weight of the squared residuals of a suspected observation"""
 LEAST_PIXELS = 4.0
-"""below which nothing is suspected"""
+"""error below which an observation is not suspected"""
 LEAST_OBSERVATIONS = 10
-"""the best so many observations of a camera stay, whatever their errors"""
+"""number of best observations of a camera that are never suspected"""
 
 
 def trim(
@@ -31,8 +30,8 @@ def trim(
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Stage 1 anew, five times, with the worst `share` of the last round's observations suspected.
 
-    Every round starts from the configured initialisation, not from the last round: a fold that wrong matches made would
-    stay. Returns the last cameras and the observations to keep.
+    Every round starts from the configured initialisation, because a fold caused by wrong matches would persist. Returns the
+    last cameras and the observations to keep.
     """
     tracks = problem.tracks
     first = initialize(config.init, tracks, config.seed)

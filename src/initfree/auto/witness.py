@@ -1,4 +1,4 @@
-"""A second start of another kind, as a witness: whether it finds the same cameras."""
+"""The witness: a second start of another kind that finds the same cameras."""
 
 from initfree.auto.ranking import same_cameras
 from initfree.auto.search import (
@@ -14,8 +14,8 @@ from initfree.auto.start import run_start
 
 
 def seconded(search: Search, solution: Solution) -> Solution | None:
-    """A solution with other intrinsics than the search has, its doubts settled; None unless a start of another kind, with
-    these intrinsics, finds it too."""
+    """A solution with refined intrinsics, its doubts settled; None unless a start of another kind, with these intrinsics,
+    confirms it."""
     again = search.again(solution.problem)
     found = found_by_another(again, solution, solution.cost)
     search.started += again.started
@@ -24,12 +24,10 @@ def seconded(search: Search, solution: Solution) -> Solution | None:
 
 
 def confirmed(search: Search, solution: Solution, free: bool) -> Solution:
-    """A solution that came to be doubtful when wrong matches were left out or its camera was found, where a second start
-    finds the same cameras: the first had settled the search before there was a doubt.
+    """Confirm a solution that finishing steps made doubtful by a second start; the search ended before the doubt.
 
-    With other intrinsics than given no start would find them, one with those that were found would; `free`: only where
-    nothing was in doubt while they were free. A bent reconstruction and its lens belong together, and a second start with
-    that lens bends too.
+    A start needs the same intrinsics to find the same cameras. With found intrinsics it counts only if the solution was
+    accepted while they were `free`: a bent reconstruction and its lens fit each other, also in a second start.
     """
     if solution.accepted or not (solution.doubtful and solution.problem.calibrated):
         return solution
@@ -40,8 +38,8 @@ def confirmed(search: Search, solution: Solution, free: bool) -> Solution:
 
 
 def found_by_another(search: Search, solution: Solution, cost: float) -> bool:
-    """Whether a start of another kind than the one that won, not tried before, finds the cameras of a solution, and none of
-    those tried first finds others at a lower cost than `cost`."""
+    """Whether a new start of another kind finds the same cameras, before any finds different ones at a lower cost than
+    `cost`."""
     if solution.problem.names != search.problem.names:
         return False
     tried = {solution.start.name, *(outcome.start.name for outcome in search.outcomes)}
@@ -49,7 +47,7 @@ def found_by_another(search: Search, solution: Solution, cost: float) -> bool:
         for start in starts(search):
             if start.name in tried:
                 continue
-            outcome = run_start(search.problem, start.whole, lambda: search.moving, search.on_progress)
+            outcome = run_start(search.problem, start.whole, lambda: search.baselines, search.on_progress)
             search.keep(outcome)
             if not isinstance(outcome, Solution):
                 continue

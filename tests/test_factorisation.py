@@ -1,4 +1,6 @@
-"""Factorisations of the reduced camera system: in tiles, and by a dissection in fronts."""
+"""Factorisations of the reduced camera system: in a band, and by a dissection in fronts."""
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -7,14 +9,12 @@ from scipy.sparse import csr_array
 
 from initfree.data.tracks import Tracks
 from initfree.engine import factorisation as choice
-from initfree.engine import threads
+from initfree.engine.band_cholesky import BandFactorisation, bandwidth, positions
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.dissection import Part, dissect
-from initfree.engine.envelope import envelope
-from initfree.engine.front import Front, FrontLayout
+from initfree.engine.lapack import cholesky
 from initfree.engine.sparse_cholesky import SparseFactorisation
 from initfree.engine.threads import set_threads
-from initfree.engine.tiles import LANES, TiledFactorisation
 from initfree.formulations import make
 from initfree.stages.varpro import VariableProjection
 
@@ -66,7 +66,7 @@ def test_dissection_takes_every_camera_once_and_no_pair_crosses_its_parts(name: 
 
 @pytest.mark.parametrize("intrinsics", ["none", "own", "shared", "some shared"])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_sparse_factorisation_is_the_dense_one(name: str, intrinsics: str):
+def test_factorisations_solve_the_dense_system(name: str, intrinsics: str):
     tracks, rng = GRAPHS[name], np.random.default_rng(1)
     n, pairs = tracks.cameras, CameraPairs.covisible(tracks)
     groups = {"own": np.arange(n), "shared": np.zeros(n, dtype=np.int64), "some shared": np.arange(n) // 5}.get(intrinsics)
@@ -84,7 +84,7 @@ def test_sparse_factorisation_is_the_dense_one(name: str, intrinsics: str):
     shift = np.abs(H).sum(axis=1) + rng.uniform(1.0, 2.0, size)
     b = rng.normal(size=size)
     expected = np.linalg.solve(H + np.diag(shift), b)
-    for factor in (SparseFactorisation(pairs, column, size), TiledFactorisation(pairs, column, size)):
+    for factor in (SparseFactorisation(pairs, column, size), BandFactorisation(pairs, column, size)):
         for _ in range(2):
             assert factor.factorise(blocks, shift)
             assert_allclose(factor.solve(b), expected, rtol=1e-9, atol=1e-12)
@@ -94,94 +94,53 @@ def test_sparse_factorisation_is_the_dense_one(name: str, intrinsics: str):
                 assert_allclose(factor.inverse_blocks(), inverse, rtol=1e-8, atol=1e-14)
         assert not factor.factorise(blocks, -1.0)
         assert not factor.factorise(blocks, np.inf)
-        if isinstance(factor, SparseFactorisation):
-            with pytest.raises(ValueError, match="no factorisation"):
-                factor.solve(b)
+        with pytest.raises(ValueError, match="no factorisation"):
+            factor.solve(b)
         assert factor.factorise(blocks, shift)
         assert_allclose(factor.solve(b), expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
+def test_the_order_of_a_band_is_no_wider_than_that_of_the_cameras(name: str):
+    pairs = CameraPairs.covisible(GRAPHS[name])
+    column = np.arange(6 * pairs.cameras).reshape(-1, 6)
+    position = positions(pairs, column, column.size)
+    assert_array_equal(np.sort(position), np.arange(column.size))
+    assert bandwidth(pairs, position[column]) <= bandwidth(pairs, column)
+    if name == "street":
+        assert bandwidth(pairs, position[column]) < 6 * 8
+
+
+@pytest.mark.parametrize("size", [1, 7, 300, 1000])
 @pytest.mark.usefixtures("any_threads")
-def test_rows_of_a_factor_begin_where_their_envelope_does_on_any_number_of_threads(name: str):
-    pairs, rng = CameraPairs.covisible(GRAPHS[name]), np.random.default_rng(2)
-    column = 6 * np.arange(pairs.cameras)[:, None] + np.arange(6)
-    column = np.column_stack([column, np.full(pairs.cameras, column.size)])  # a number that all share
-    found = pairs.envelope(column, int(column.max()) + 1)
-    assert np.array_equal(np.sort(found.position), np.arange(len(found.first)))
-    blocks = 1e-2 * rng.normal(size=(len(pairs), 7, 7))
-    factors = []
+def test_a_dense_factor_has_the_same_bits_on_any_number_of_threads(size: int):
+    half = np.random.default_rng(size).normal(size=(size, size))
+    A = half @ half.T + size * np.eye(size)
+    found = []
     for count in (1, 3):
         set_threads(count)
-        tiles = TiledFactorisation(pairs, column, len(found.first))
-        assert tiles.factorise(blocks, 50.0)
-        factors.append(tiles.factor)
-    assert_array_equal(factors[0], factors[1])
-    assert not factors[0][np.arange(len(found.first)) < found.first[:, None]].any()
-    as_they_are = envelope(np.arange(pairs.cameras), pairs.row, pairs.column, column, len(found.first))
-    assert found.flops <= as_they_are.flops
+        L = A.copy()
+        assert cholesky(L)
+        found.append(np.tril(L))
+    assert_allclose(found[0] @ found[0].T, A, rtol=1e-10, atol=1e-8 * size)
+    assert_array_equal(*found)
+    assert not cholesky(A - 4.0 * size * np.eye(size))
 
 
-def one_block(size: int, lanes: tuple[int, ...] = LANES) -> TiledFactorisation:
-    """A matrix that is the one block of one camera."""
-    return TiledFactorisation(CameraPairs.only(1), np.arange(size)[None], size, lanes)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("lanes", [4, 8])
-@pytest.mark.parametrize("size", [1, 4, 7, 8, 9, 24, 25, 47, 60, 133])
-@pytest.mark.usefixtures("any_threads")
-def test_tiles_are_a_cholesky_factorisation_with_the_same_bits_on_any_number_of_threads(size: int, lanes: int):
-    rng = np.random.default_rng(size)
-    half, b = rng.normal(size=(size, size)), rng.normal(size=size)
-    A = half @ half.T + 0.1 * np.eye(size)
-    found = []
-    for count in (1, 2, 3):
-        set_threads(count)
-        factorisation = one_block(size, (0,) * lanes)
-        for shift, definite in ((0.0, True), (-2.0 * np.linalg.eigvalsh(A)[-1], False), (0.0, True)):
-            assert factorisation.factorise(A[None], shift) == definite
-        found.append((factorisation.factor, factorisation.solve(b)))
-    L, x = found[0]
-    assert_allclose(L, np.linalg.cholesky(A), rtol=1e-9, atol=1e-12)
-    assert_allclose(A @ x, b, rtol=1e-9, atol=1e-9)
-    for other in found[1:]:
-        for one, two in zip(found[0], other, strict=True):
-            assert_array_equal(one, two)
-
-
-@pytest.mark.usefixtures("any_threads")
-def test_threads_that_wait_for_each_others_tiles_end_with_the_factor():
-    """Often enough for threads to meet in every order."""
-    rng, size = np.random.default_rng(0), 200
-    half = rng.normal(size=(size, size))
-    A = half @ half.T + np.eye(size)
-    set_threads(4)
-    factorisation = one_block(size)
-    factors = set()
-    for _ in range(100):
-        assert factorisation.factorise(A[None], 0.0)
-        factors.add(factorisation.factor.tobytes())
-    assert len(factors) == 1
-
-
-@pytest.mark.slow
-def test_factors_have_the_same_bits_on_any_number_of_threads():
+def test_factors_have_the_same_bits_on_any_number_of_threads(number_of_threads: Callable[[int], None]):
     rng = np.random.default_rng(3)
     cam = np.concatenate([np.sort(rng.choice(9, 4, replace=False)) + first for first in rng.integers(0, 291, 3000)])
     pairs = CameraPairs.covisible(Tracks(cam, np.arange(0, len(cam) + 1, 4), 300))
     blocks = 1e-2 * rng.normal(size=(len(pairs), 6, 6))
     blocks[pairs.diagonal] = 20.0 * np.eye(6)
     found = []
-    before = threads.threads()
     for count in (1, 3):
-        threads.set_threads(count)
+        number_of_threads(count)
         sparse = SparseFactorisation(pairs, np.arange(1800).reshape(-1, 6), 1800)
         assert sparse.factorise(blocks, 0.0)
         found.append((sparse.solve(np.ones(1800)), sparse.inverse_blocks()))
-    threads.set_threads(before)
     for one, other in zip(*found, strict=True):
-        np.testing.assert_array_equal(one, other)
+        assert_array_equal(one, other)
 
 
 def test_large_systems_that_are_sparse_are_factorised_so_and_steps_stay_the_same(monkeypatch: pytest.MonkeyPatch):
@@ -206,50 +165,7 @@ def arms_tracks(arms: int, length: int) -> Tracks:
     return Tracks(pairs.reshape(-1), np.arange(0, pairs.size + 1, 2), 1 + arms * length)
 
 
-@pytest.mark.parametrize(("own", "boundary"), [(0, 0), (0, 30), (1, 0), (24, 24), (25, 1), (47, 49), (70, 100)])
-@pytest.mark.usefixtures("any_threads")
-def test_a_front_is_a_partial_factorisation_with_the_same_bits_on_any_number_of_threads(own: int, boundary: int):
-    rng, size = np.random.default_rng(own), own + boundary
-    A = rng.normal(size=(size, size))
-    A = A @ A.T + size * np.eye(size)
-    # One block a row: pairs of "cameras" of a single number each.
-    row, column = np.tril_indices(size)
-    layout, found = FrontLayout(own, boundary), []
-    outer = FrontLayout(boundary, 0)
-    for count in (1, 2, 3):
-        set_threads(count)
-        front = Front(layout)
-        U = front.begin(np.full(own, 0.5))
-        model = row.astype(np.int64), column.astype(np.int64), np.arange(size).reshape(-1, 1)
-        front.add_blocks(U, np.arange(len(row)), model, layout.kept, A[row, column].reshape(-1, 1, 1))
-        assert front.eliminate(U)
-        around = Front(outer)
-        rest = around.begin(np.zeros(boundary))
-        around.extend(rest, outer.row(np.arange(boundary)), layout, U)
-        assert around.eliminate(rest)
-        L11, L21 = front.factors
-        found.append((np.tril(L11), L21, np.tril(around.factors[0])))
-    for one, *others in zip(*found, strict=True):
-        for other in others:
-            assert_array_equal(one, other)
-    L11, L21, rest = found[0]
-    expected = A + np.diag(np.repeat([0.5, 0.0], [own, boundary]))
-    L = np.block([[L11, np.zeros((own, boundary))], [L21, rest]])
-    assert_allclose(L @ L.T, expected, rtol=1e-12, atol=1e-10)
-    if own:
-        assert not front.eliminate(front.begin(np.full(own, -1.0)))
-
-
-def test_large_systems_have_a_threshold_of_their_own_for_a_dissection(monkeypatch: pytest.MonkeyPatch):
-    pairs, column = CameraPairs.covisible(grid_tracks(10, 10)), np.arange(1200).reshape(-1, 12)
-    share = SparseFactorisation(pairs, column, 1200).flops / pairs.envelope(column, 1200).flops
-    monkeypatch.setattr(choice, "_LARGE", 1200)
-    for most, expected in ((share - 0.01, TiledFactorisation), (share + 0.01, SparseFactorisation)):
-        monkeypatch.setattr(choice, "_WORTHWHILE_LARGE", most)
-        assert isinstance(choice.factorisation(pairs, column, 1200), expected)
-
-
-def test_tiles_are_taken_unless_a_dissection_has_half_as_much_to_do():
-    for tracks, expected in ((grid_tracks(10, 10), TiledFactorisation), (arms_tracks(25, 20), SparseFactorisation)):
+def test_a_band_is_taken_unless_a_dissection_has_much_less_to_do():
+    for tracks, expected in ((grid_tracks(10, 10), BandFactorisation), (arms_tracks(25, 20), SparseFactorisation)):
         pairs, column = CameraPairs.covisible(tracks), np.arange(12 * tracks.cameras).reshape(-1, 12)
         assert isinstance(choice.factorisation(pairs, column, column.size), expected)

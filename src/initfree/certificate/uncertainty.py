@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
 
 from initfree.data.tracks import Array, Index, Tracks
+from initfree.engine.band_cholesky import add_blocks
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.sparse_cholesky import SparseFactorisation
-from initfree.engine.tiles import add_blocks, sides
 from initfree.stages.euclidean import kernels
 from initfree.stages.euclidean.parameters import POSES_ONLY, FreeIntrinsics, Parameters
 from initfree.stages.euclidean.system import Cameras, MetricSystem, squared_residuals
@@ -131,11 +131,8 @@ class CameraSystem:
     def dense(self) -> Array:
         """S with priors and what keeps it definite, but not along the gauge."""
         S = np.zeros((self.size, self.size))
-        every, place = np.arange(len(self.pairs)), self.size * np.arange(self.size)
-        column = self.parameters.column
-        model = self.pairs.row, self.pairs.column, sides(self.pairs, column), column, place
-        add_blocks(every, *model, 0, self.size, 1, self.blocks.reshape(-1), S.reshape(-1))
-        S += np.tril(S, -1).T
+        add_blocks(self.pairs.row, self.pairs.column, self.parameters.column, self.blocks, self.size, S.reshape(-1))
+        S += np.triu(S, 1).T
         S.flat[:: self.size + 1] += self._stiffened(np.diagonal(S))
         return S
 

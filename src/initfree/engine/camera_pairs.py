@@ -6,10 +6,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, tril
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from initfree.data.tracks import Index, Tracks
 from initfree.engine.dissection import Part, dissect
-from initfree.engine.envelope import Envelope, envelope, order_of
 
 NO_PAIRS: Index = np.empty((0, 2), dtype=np.int64)
 
@@ -81,12 +81,10 @@ class CameraPairs:
         return dissect(self._graph)
 
     @cached_property
-    def _place(self) -> Index:
-        return order_of(self._graph)
-
-    def envelope(self, row: Index, rows: int) -> Envelope:
-        """In which order to eliminate them one after the other; slot s of camera k is in row[k, s] of the matrix."""
-        return envelope(self._place, self.row, self.column, row, rows)
+    def place(self) -> Index:
+        """Of each camera in the order with the narrowest band: as they are, or the reverse one of Cuthill and McKee."""
+        orders = np.arange(self.cameras), reverse_cuthill_mckee(self._graph, symmetric_mode=True)
+        return min((np.argsort(order) for order in orders), key=lambda at: np.abs(at[self.row] - at[self.column]).max())
 
     def work(self, width: int) -> Index:
         """Of a pass over blocks of `width` rows, for `threads.run`: cumulative, twelve numbers count as an observation."""

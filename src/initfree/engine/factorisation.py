@@ -5,15 +5,14 @@ from typing import Protocol
 import numpy as np
 
 from initfree.data.tracks import Array, Index
+from initfree.engine.band_cholesky import BandFactorisation
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.sparse_cholesky import SparseFactorisation
-from initfree.engine.tiles import TiledFactorisation
 
 _SPARSE = 500
 """Rows from which on a dissection pays for itself"""
-_WORTHWHILE, _WORTHWHILE_LARGE, _LARGE = 0.5, 0.75, 10_000
-"""Share of the tiles' multiply-adds below which many small matrices are faster, that of large systems, where they are less
-small, and rows from which on systems are large (benchmarks/sparse_factorisation.py)"""
+_WORTHWHILE = 0.7
+"""Share of the band's multiply-adds below which many small matrices are faster (benchmarks/sparse_factorisation.py)"""
 
 
 class Factorisation(Protocol):
@@ -36,9 +35,9 @@ def multiply_adds(pairs: CameraPairs, width: int) -> float:
 
 def factorisation(pairs: CameraPairs, column: Index, size: int) -> Factorisation:
     """For slot s of camera k in row column[k, s] of `size`; cameras may share rows (intrinsics)."""
-    order = pairs.envelope(column, size)
+    band = BandFactorisation(pairs, column, size)
     if size >= _SPARSE:
         sparse = SparseFactorisation(pairs, column, size)
-        if sparse.flops < (_WORTHWHILE if size < _LARGE else _WORTHWHILE_LARGE) * order.flops:
+        if sparse.flops < _WORTHWHILE * band.flops:
             return sparse
-    return TiledFactorisation(pairs, column, size, order=order)
+    return band

@@ -1,29 +1,34 @@
 """A block-sparse Cholesky factorisation: the multifrontal method on a nested dissection (Duff and Reid 1983).
 
-The matrix of a part and of what it touches outside is small and dense (`front`). In the order of the tree, inside out, what
-the part owns is eliminated, and what that leaves of the rest is added into the front of the part around it.
+The matrix of a part and of what it touches outside (its front) is small and dense. In the order of the tree, inside out,
+
+    [ A11   .  ]     [ L11      ] [ L11' L21' ]
+    [ A21  A22 ]  =  [ L21   I  ] [        U  ],     U = A22 - L21 L21',
+
+LAPACK factorises what the part owns (1); U is added into the front of the part around it.
 
 Parts that do not touch each other are eliminated side by side; of the few outermost ones, which all others lead to, threads
-share the rows.
+share panels of rows (`lapack`).
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
+from scipy.linalg import get_lapack_funcs
 from scipy.sparse import csr_array
 
 from initfree.data.tracks import Array, Index, Tracks
 from initfree.engine import threads
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.dissection import Part
-from initfree.engine.front import Front, FrontLayout
-from initfree.engine.panels import divide, product
+from initfree.engine.kernels import kernel
+from initfree.engine.lapack import cholesky, divide, product, subtract_square
 
 _SIDE_BY_SIDE = 1.0 / 16.0
 """Share of all multiply-adds up to which a part and what is inside it are eliminated by one thread"""
 _UNIT = 1e4
 """Multiply-adds that `threads.run` counts as one: small systems wake no thread"""
+(_trtrs,) = get_lapack_funcs(("trtrs",), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -41,14 +46,10 @@ class _Front:
     place: Index
     """Where the boundary stands in the front around: its own rows first, then its boundary"""
 
-    @cached_property
-    def layout(self) -> FrontLayout:
-        return FrontLayout(len(self.own), len(self.boundary))
-
-    @cached_property
-    def rows(self) -> Index:
-        """Of the matrix, own ones first"""
-        return np.concatenate([self.own, self.boundary])
+    @property
+    def flops(self) -> float:
+        own, boundary = float(len(self.own)), float(len(self.boundary))
+        return own**3 / 3.0 + own**2 * boundary + own * boundary**2
 
 
 class SparseFactorisation:
@@ -59,16 +60,16 @@ class SparseFactorisation:
         self._fronts = _analyse(pairs, column, size)
         self._inside = _numbers_inside(self._fronts)
         self._trees, self._outer = _side_by_side(self._fronts)
-        work = [sum(front.layout.flops for front in self._fronts[first:last]) for first, last in self._trees]
+        work = [sum(front.flops for front in self._fronts[first:last]) for first, last in self._trees]
         self._work = np.concatenate([[0], np.cumsum(np.array(work) / _UNIT)]).astype(np.int64)
-        self._factors: list[Front | None] = [None] * len(self._fronts)
+        self._factors: list[tuple[Array, Array]] = [(_NOTHING, _NOTHING)] * len(self._fronts)
         self._definite = False
         """whether they are those of a matrix"""
 
     @property
     def flops(self) -> float:
         """Multiply-adds of one factorisation."""
-        return sum(front.layout.flops for front in self._fronts)
+        return sum(front.flops for front in self._fronts)
 
     @property
     def fronts(self) -> int:
@@ -95,31 +96,45 @@ class SparseFactorisation:
     def _eliminate(self, number: int, blocks: Array, shift: Array, updates: dict[int, Array], local: Index) -> bool:
         """Factorise a front, those inside it being done, and leave its update; False where it is not positive definite."""
         front = self._fronts[number]
-        factor = self._factors[number] = self._factors[number] or Front(front.layout)
-        U = factor.begin(shift[front.own])
-        local[front.rows] = front.layout.kept
-        factor.add_blocks(U, front.pairs, (self._pairs.row, self._pairs.column, self._column), local, blocks)
+        own, boundary = len(front.own), len(front.boundary)
+        L11, L21 = self._factors[number]
+        if len(L11) != own or L21.shape != (boundary, own):
+            L11, L21 = self._factors[number] = np.empty((own, own)), np.empty((boundary, own))
+        L11[:], L21[:] = 0.0, 0.0
+        U = np.zeros((boundary, boundary))
+        local[front.own] = np.arange(own)
+        local[front.boundary] = np.arange(own, own + boundary)
+        _add_blocks(front.pairs, self._pairs.row, self._pairs.column, self._column, blocks, local, L11, L21, U)
         for child in self._inside[number]:
-            inside = self._fronts[child]
-            factor.extend(U, front.layout.row(inside.place), inside.layout, updates.pop(child))
-        if len(front.boundary):
+            place = self._fronts[child].place
+            triangle = np.arange(len(place) + 1) * np.arange(1, len(place) + 2) // 2
+            threads.run(_extend, triangle, place, updates.pop(child), L11, L21, U)
+        L11[np.arange(own), np.arange(own)] += shift[front.own]
+        if not cholesky(L11):
+            return False
+        if boundary:
+            divide(L21, L11)
+            subtract_square(U, L21)
             updates[number] = U
-        return factor.eliminate(U)
+        return True
 
     def solve(self, b: Array) -> Array:
         """Of several right sides too, (size, sides)."""
+        self._require_factors()
         x = np.array(b, dtype=np.float64)
-        fronts = list(zip(self._fronts, self._known(), strict=True))
-        for front, factor in fronts:
-            x[front.rows] = factor.forward(x[front.rows])
-        for front, factor in reversed(fronts):
-            x[front.own] = factor.backward(x[front.rows])
+        # LAPACK reads columns first: our lower triangles are the upper ones of transposes.
+        for front, (L11, L21) in zip(self._fronts, self._factors, strict=True):
+            if len(front.own):
+                x[front.own], _ = _trtrs(L11.T, x[front.own], lower=0, trans=1)
+                x[front.boundary] -= L21 @ x[front.own]
+        for front, (L11, L21) in zip(reversed(self._fronts), reversed(self._factors), strict=True):
+            if len(front.own):
+                x[front.own], _ = _trtrs(L11.T, x[front.own] - L21.T @ x[front.boundary], lower=0)
         return x
 
-    def _known(self) -> list[Front]:
+    def _require_factors(self) -> None:
         if not self._definite:
             raise ValueError("there is no factorisation: the matrix was not positive definite, or not factorised")
-        return [factor for factor in self._factors if factor is not None]
 
     def inverse_blocks(self) -> Array:
         """(cameras, slots, slots): the cameras' own blocks of the inverse Z of the matrix last factorised.
@@ -127,6 +142,7 @@ class SparseFactorisation:
         From the outermost front inwards (Takahashi and others 1973), with K = L21 L11^-1, Z22 known from the front around:
         Z21 = -Z22 K and Z11 = L11^-T L11^-1 + K' Z22 K. That takes about as long as two factorisations, and no column of Z.
         """
+        self._require_factors()
         width = self._column.shape[1]
         result = np.empty((len(self._column), width, width))
         waiting = [len(inside) for inside in self._inside]
@@ -150,8 +166,7 @@ class SparseFactorisation:
 
     def _invert(self, number: int, known: dict[int, Array], waiting: list[int], result: Array, local: Index) -> None:
         """The inverse of a front, which stays known until all those inside have it."""
-        front = self._fronts[number]
-        L11, L21 = self._known()[number].factors
+        front, (L11, L21) = self._fronts[number], self._factors[number]
         own, size = len(front.own), len(front.own) + len(front.boundary)
         Z = np.empty((size, size))
         half = np.eye(own)
@@ -159,7 +174,7 @@ class SparseFactorisation:
         Z[:own, :own] = product(half, half.T)
         if size > own:
             Z[own:, own:] = known[front.outside][np.ix_(front.place, front.place)]
-            K = L21
+            K = L21.copy()
             divide(K, L11, transposed=False)
             Z[own:, :own] = -product(Z[own:, own:], K)
             Z[:own, own:] = Z[own:, :own].T
@@ -169,9 +184,13 @@ class SparseFactorisation:
                 del known[front.outside]
         if waiting[number]:
             known[number] = Z
-        local[front.rows] = np.arange(size)
+        local[front.own] = np.arange(own)
+        local[front.boundary] = np.arange(own, size)
         at = local[self._column[front.cameras]]
         result[front.cameras] = Z[at[:, :, None], at[:, None, :]]
+
+
+_NOTHING = np.empty((0, 0))
 
 
 def _numbers_inside(fronts: list[_Front]) -> list[list[int]]:
@@ -189,12 +208,12 @@ def _side_by_side(fronts: list[_Front]) -> tuple[list[tuple[int, int]], list[int
     A front and all inside it are consecutive, itself the last.
     """
     first = list(range(len(fronts)))
-    total = [front.layout.flops for front in fronts]
+    total = [front.flops for front in fronts]
     for number, front in enumerate(fronts):
         if front.outside >= 0:
             first[front.outside] = min(first[front.outside], first[number])
             total[front.outside] += total[number]
-    most = _SIDE_BY_SIDE * sum(front.layout.flops for front in fronts)
+    most = _SIDE_BY_SIDE * sum(front.flops for front in fronts)
     outer = [n for n, work in enumerate(total) if work > most]
     around = {-1, *outer}
     inner = [n for n, front in enumerate(fronts) if n not in around and front.outside in around]
@@ -269,9 +288,50 @@ def _in_order(root: Part) -> tuple[list[Part], list[int]]:
 
 
 def compile_fronts(cameras: int = 64) -> None:
-    """What no small problem needs, on cameras in a row of which every two neighbours share a landmark."""
-    seen = np.column_stack([np.arange(cameras - 1), np.arange(1, cameras)]).reshape(-1)
-    pairs = CameraPairs.covisible(Tracks(seen, np.arange(0, len(seen) + 1, 2), cameras))
+    """Compile what no small problem needs, on cameras in a row of which every two neighbours share a landmark."""
+    ends = np.column_stack([np.arange(cameras - 1), np.arange(1, cameras)]).reshape(-1)
+    pairs = CameraPairs.covisible(Tracks(ends, np.arange(0, len(ends) + 1, 2), cameras))
     system = SparseFactorisation(pairs, np.arange(cameras).reshape(-1, 1), cameras)
     system.factorise(np.zeros((len(pairs), 1, 1)), 1.0)
-    system.solve(np.ones(cameras))
+
+
+@kernel()
+def _add_blocks(numbers, row, pair_column, column, blocks, local, L11, L21, U):
+    """Blocks of camera pairs into the lower triangle of a front; slot s of camera k is row column[k, s], here local[...]."""
+    own = L11.shape[0]
+    width = column.shape[1]
+    for index in range(numbers.size):
+        n = numbers[index]
+        i, k = row[n], pair_column[n]
+        for s in range(width):
+            p = local[column[i, s]]
+            for c in range(width):
+                q = local[column[k, c]]
+                if i == k and q > p:
+                    continue
+                value = blocks[n, s, c]
+                if i != k and p == q:
+                    value *= 2.0
+                high, low = max(p, q), min(p, q)
+                if high < own:
+                    L11[high, low] += value
+                elif low < own:
+                    L21[high - own, low] += value
+                else:
+                    U[high - own, low - own] += value
+
+
+@kernel()
+def _extend(begin, end, place, update, L11, L21, U):
+    """Add rows of the update of a part inside (lower triangle) where its boundary stands in this front; `place` ascends."""
+    own = L11.shape[0]
+    for r in range(begin, end):
+        high = place[r]
+        for c in range(r + 1):
+            low = place[c]
+            if high < own:
+                L11[high, low] += update[r, c]
+            elif low < own:
+                L21[high - own, low] += update[r, c]
+            else:
+                U[high - own, low - own] += update[r, c]

@@ -424,7 +424,7 @@ def test_the_verdict_is_on_what_is_returned(scene, share, strategy):
     assert_of_one_mind(result.certificate)
     evidence = result.certificate.evidence
     again = residuals(result.problem, result.reconstruction)
-    fits = (again.depth > 0.0) & (again.error <= evidence.inlier_pixels)
+    fits = again.within(evidence.inlier_pixels)
     assert evidence.inlier_share == pytest.approx(float(fits.mean()), abs=1e-12)
     assert evidence.median_pixels == pytest.approx(float(np.median(again.error)), rel=1e-9)
     assert evidence.equations == 2 * result.problem.tracks.observations

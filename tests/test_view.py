@@ -166,7 +166,7 @@ def test_the_server(browser: Any, solved: Path, truth: Path, capsys: pytest.Capt
     try:
         assert viewer.server.get_host() == "127.0.0.1"
         visit = Visit(browser, viewer.address)
-        visit.page.get_by_text("the observations agree").wait_for()
+        visit.page.get_by_text("agree with each other").wait_for()
         visit.page.locator("canvas").first.wait_for()
         # No favicon or worker of its own may be missing either.
         assert visit.complaints == []
@@ -190,7 +190,7 @@ def test_the_server(browser: Any, solved: Path, truth: Path, capsys: pytest.Capt
 
         for width, low, high in ((1400, 0.99, 1.01), (500, 1.3, np.inf)):  # a narrow window shows the whole scene too
             other = Visit(browser, viewer.address, width)
-            other.page.get_by_text("the observations agree").wait_for()
+            other.page.get_by_text("agree with each other").wait_for()
             eventually(other.page, lambda low=low, high=high: low * wide < reach() < high * wide)
             other.page.close()
             while viewer.server.get_clients():

@@ -91,7 +91,7 @@ def judge(evidence: Evidence) -> Certificate:
     return Certificate(
         accepted=accepted,
         doubtful=not accepted and all(finding.doubt for finding in against),
-        reason=_agreement(evidence.history, findings) if accepted else _objection(evidence.history, against),
+        reason=_agreement(evidence, findings) if accepted else _objection(evidence.history, against),
         margin=min(finding.margin for finding in counted),
         failing=tuple(dict.fromkeys(name for finding in against for name in finding.failing)),
         findings=tuple(findings),
@@ -99,10 +99,12 @@ def judge(evidence: Evidence) -> Certificate:
     )
 
 
-def _agreement(history: History, findings: list[Finding]) -> str:
+def _agreement(evidence: Evidence, findings: list[Finding]) -> str:
+    history, placed = evidence.history, len(evidence.names)
+    missing = tuple(dict.fromkeys((*history.left_out, *evidence.problem.dropped.images)))
     reason = "the observations agree with every camera"
-    if history.left_out:
-        reason += f" but those left out: {listed(history.left_out)}"
+    if missing:
+        reason = f"the observations agree with {placed} of {placed + len(missing)} cameras; left out: {listed(missing)}"
     if history.resected:
         reason += "; some were found from the landmarks of the others"
     if history.confirmed and any(not finding.passed for finding in findings):

@@ -1,10 +1,18 @@
 """What the commands show in a terminal."""
 
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from initfree.arrays.camera_reports import CameraReport
+from initfree.data.names import natural
+from initfree.drawing.verdict import counted, verdict_of, why_not_the_cheapest
 from initfree.evaluation import THRESHOLDS, Metrics
 from initfree.result import Result
 
@@ -14,18 +22,20 @@ ALL_SHOWN = 16
 """images up to which each has its line"""
 
 
-def print_result(console: Console, result: Result, seconds: float, *, verbose: bool = False) -> None:
-    """What was solved, the way there, what came out, and the verdict.
+def print_result(console: Console, result: Result, run: dict[str, Any], *, verbose: bool = False) -> None:
+    """What was solved, the way there, and what came out.
 
     Figures are those of the result; those on the way, which say nothing of it, come with `verbose`.
     """
     problem, dropped = result.problem, result.problem.dropped
     t = problem.tracks
-    console.print(f"{t.cameras} cameras, {t.landmarks} landmarks, {t.observations} observations", soft_wrap=True)
+    counts = counted(t.cameras, "camera"), counted(t.landmarks, "landmark"), counted(t.observations, "observation")
+    console.print(", ".join(counts), soft_wrap=True)
     if dropped.observations or dropped.images:
         pieces = f", {dropped.components} separate parts" if dropped.components > 1 else ""
         console.print(
-            f"left out: {dropped.landmarks} landmarks, {dropped.observations} observations, {len(dropped.images)} images"
+            f"left out: {counted(dropped.landmarks, 'landmark')}, {counted(dropped.observations, 'observation')}, "
+            f"{counted(len(dropped.images), 'image')}"
             f" (tracks shorter than {problem.min_obs}, wrong matches, images that do not agree{pieces})",
             soft_wrap=True,
         )
@@ -34,7 +44,7 @@ def print_result(console: Console, result: Result, seconds: float, *, verbose: b
             console.print(f"images left out: {', '.join(dropped.images[:FEW])}{more}", soft_wrap=True)
     if dropped.repeated_observations or dropped.undistortable_observations:
         console.print(
-            f"not usable: {dropped.repeated_observations} repeated observations of a landmark in an image, "
+            f"not usable: {counted(dropped.repeated_observations, 'repeated observation')} of a landmark in an image, "
             f"{dropped.undistortable_observations} that the camera model cannot undistort",
             soft_wrap=True,
         )
@@ -57,9 +67,8 @@ def print_result(console: Console, result: Result, seconds: float, *, verbose: b
     for name, offset in result.synchronisation().items():
         if offset.significant:
             console.print(f"note: {name} is out of step: it {offset}", soft_wrap=True)
-    for note in result.notes:
+    for note in run["notes"]:
         console.print(f"note: {note}", soft_wrap=True)
-    print_verdict(console, result, seconds)
 
 
 def _print_stages(console: Console, result: Result, verbose: bool) -> None:
@@ -87,7 +96,7 @@ def _print_stages(console: Console, result: Result, verbose: bool) -> None:
 
 def print_cameras(console: Console, cameras: tuple[CameraReport, ...]) -> None:
     """A line for each camera of an array; of many images, those with the largest share of wrong detections."""
-    shown, which = cameras, "each camera"
+    shown, which = sorted(cameras, key=lambda one: natural(one.name)), "each camera"
     if len(cameras) > ALL_SHOWN:
         which = f"worst {FEW} of {len(cameras)} images"
         shown = sorted(cameras, key=lambda one: (-one.wrong_share, -np.nan_to_num(one.mean_pixels, nan=np.inf)))[:FEW]
@@ -108,10 +117,29 @@ def print_cameras(console: Console, cameras: tuple[CameraReport, ...]) -> None:
             console.print(f"note: {told}", soft_wrap=True)
 
 
-def print_verdict(console: Console, result: Result, seconds: float) -> None:
-    """The last line, and with --quiet the only one."""
-    verdict = "accepted" if result.accepted else "not accepted"
-    console.print(f"{verdict}: {result.certificate.reason} ({seconds:.1f} s in all)", soft_wrap=True)
+def print_verdict(console: Console, run: dict[str, Any]) -> None:
+    """The verdict, filled and in colour where there is any, and the time; then what to do about a refusal."""
+    verdict = verdict_of(run)
+    colour = "bold black on green" if verdict.accepted else "bold white on red"
+    title = Text(verdict.title, style=colour)
+    console.print(Text.assemble(title, f": {verdict.sentence} ({run['seconds']:.1f} s)"), soft_wrap=True)
+
+
+def print_next(console: Console, run: dict[str, Any], output: Path) -> None:
+    """What to try after a refusal, and the commands that go on from here."""
+    verdict = verdict_of(run)
+    reasons = run["certificate"]["reason"].split("; ")
+    if not verdict.accepted and len(reasons) > 1:
+        for reason in reasons[:FEW]:
+            console.print(f"  because: {reason}", soft_wrap=True)
+    for advice in verdict.advice[:FEW]:
+        console.print(f"  try: {advice.try_this} ({advice.means})", soft_wrap=True)
+    images = run["options"].get("images")
+    said = f" --images {shlex.quote(images)}" if images else ""
+    console.print(f"next: initfree view {shlex.quote(str(output))}{said}", soft_wrap=True)
+    if verdict.accepted and images:
+        splats = shlex.quote(str(output / "splats"))
+        console.print(f"next: initfree convert {shlex.quote(str(output))} {splats}{said}", soft_wrap=True)
 
 
 def print_starts(console: Console, result: Result) -> None:
@@ -125,10 +153,13 @@ def print_starts(console: Console, result: Result) -> None:
         table.add_column(column, justify="right")
     table.add_column("")
     for start in result.starts:
-        verdict = "won" if start.name == result.winner else ""
+        verdict = "result" if start.name == result.winner else ""
         shares = f"{start.inlier_share:.1%}", f"{start.worst_share:.1%}"
         table.add_row(start.name, f"{start.seconds:.2f}", f"{start.cost:.6g}", *shares, verdict)
     console.print(table)
+    why = why_not_the_cheapest({"starts": [asdict(start) for start in result.starts], "winner": result.winner})
+    if why:
+        console.print(why, soft_wrap=True)
 
 
 def print_metrics(console: Console, metrics: dict[str, Metrics]) -> None:

@@ -5,7 +5,7 @@ which imports are the larger part.
 """
 
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,8 +13,9 @@ import tyro
 from rich.console import Console
 
 from initfree.api import solve as solve_problem
+from initfree.api import solve_components
 from initfree.auto.search import most_starts
-from initfree.commands.display import print_metrics, print_result, print_verdict
+from initfree.commands.display import print_metrics, print_next, print_result, print_verdict
 from initfree.commands.options import Output, Overwrite
 from initfree.commands.photographs import is_unmatched, matched
 from initfree.commands.solve_progress import Shown, SolveProgress
@@ -38,6 +39,8 @@ from initfree.photographs.settings import Matching
 from initfree.result import Result
 
 NOT_ACCEPTED = 3
+_SCENE = 10
+"""images from which a further scene that is not accepted is written: COLMAP's smallest model"""
 
 
 def _refuse_to_overwrite(output: Path, *models: Path | None) -> None:
@@ -71,8 +74,9 @@ def solve(
 
     Writes OUTPUT/sparse/0 (a COLMAP model), OUTPUT/run.json, OUTPUT/summary.html (the run on a page) and OUTPUT/trace.npz
     (its steps, for `initfree view`); of photographs also OUTPUT/database.db, their features and matches, used again:
-    an interrupted run continues. Poses and points of the input are not read. The exit code is 0 if the reconstruction is
-    accepted by the certificate, 3 if it is not, 2 for bad input.
+    an interrupted run continues. Poses and points of the input are not read. Images that nothing joins with
+    the largest part form OUTPUT/sparse/1 and so on. The exit code is 0 if everything written is accepted by the certificate,
+    3 if not, 2 for bad input; the last lines name the images that are left out.
 
     Args:
         input: Folder of photographs, video, COLMAP model or database, or anything else that `initfree formats` lists.
@@ -120,36 +124,37 @@ def solve(
     o = problem.observations
     alignment.check([image.name for image in o.images], o.moments or {})
     # Staged before the solve: an output that cannot be written should not cost the user a solve.
-    names = planned(moments=o.moments is not None, summary=summary)
+    names = planned(moments=o.moments is not None, summary=summary, scenes=max(problem.dropped.components, 1))
     with staged_directory(output, COMMAND, names, overwrite=overwrite) as staging:
         several = strategy == "auto" and parts is None
         with SolveProgress(shown, most_starts=most_starts(problem) if several else None) as progress:
             _compile(progress)
-            if parts is None:
-                result = solve_problem(problem, config, strategy, truth=model, on_progress=progress)
-            else:
+            if parts is not None:
                 from initfree.auto.parts import processes, solve_in_parts
 
                 with processes() as executor:
-                    result = solve_in_parts(problem, config, cameras=parts, executor=executor, on_progress=progress)
+                    results = [solve_in_parts(problem, config, cameras=parts, executor=executor, on_progress=progress)]
+            elif strategy == "single" or config.rotations == "truth":
+                results = [solve_problem(problem, config, strategy, truth=model, on_progress=progress)]
+            else:
+                first, *rest = solve_components(problem, config, strategy, on_progress=progress)
+                results = [first, *(one for one in rest if one.accepted or len(one.problem.names) >= _SCENE)]
+        result = results[0]
         metrics = None if model is None else _scored(result, model)
         scores = None if metrics is None else {stage: m.to_dict() for stage, m in metrics.items()}
         named = None if truth is None else str(truth)
         took = time.perf_counter() - began - progress.compiled
         asked = {"intrinsics": intrinsics, "image_list": image_list, "images": images, "truth": truth, "parts": parts}
         told = {"options": _options(asked | asdict(alignment)), "truth": named, "metrics": scores, "seconds": took}
-        notes = write_into(result, staging, images, summary=summary, **told)
+        run = write_into(result, staging, images, others=results[1:], summary=summary, **told)
         misplaced = _align(staging, alignment)
     if shown.json_lines:
         progress.finished(result, output, scores)
     else:
-        result = replace(result, notes=(*result.notes, *notes))
-        _show(result, output, metrics, time.perf_counter() - began - progress.compiled, shown)
-    if summary and not (shown.json_lines or shown.quiet):
-        print(f"the run on a page: {output / SUMMARY}")
+        _show(result, run, output, metrics, shown)
     if misplaced is not None:
         raise InputError(f"{misplaced} (the model was written as it is, to be aligned with `initfree convert`)")
-    return 0 if result.accepted else NOT_ACCEPTED
+    return 0 if all(one.accepted for one in results) else NOT_ACCEPTED
 
 
 def _options(asked: dict[str, Any]) -> dict[str, Any]:
@@ -178,17 +183,20 @@ def _align(staging: Path, alignment: Alignment) -> InputError | None:
     return None
 
 
-def _show(result: Result, output: Path, metrics: dict[str, Metrics] | None, seconds: float, shown: Shown) -> None:
-    """The closing table and what was read and written; with --quiet the verdict alone."""
+def _show(result: Result, run: dict[str, Any], output: Path, metrics: dict[str, Metrics] | None, shown: Shown) -> None:
+    """What happened, what was written, and last the verdict and what to do next; with --quiet the verdict alone."""
     out = Console(highlight=False, markup=False, emoji=False)
-    if shown.quiet:
-        print_verdict(out, result, seconds)
-        return
-    print_result(out, result, seconds, verbose=shown.verbose)
-    if metrics is not None:
-        print_metrics(out, metrics)
-    out.print(f"read: {result.problem.observations.source}", soft_wrap=True)
-    out.print(f"written: {output / 'sparse' / '0'} and {output / 'run.json'}", soft_wrap=True)
+    if not shown.quiet:
+        print_result(out, result, run, verbose=shown.verbose)
+        if metrics is not None:
+            print_metrics(out, metrics)
+        page = f", {output / SUMMARY} (the run on a page)" if (output / SUMMARY).is_file() else ""
+        models = " ".join(str(output / scene["model"]) for scene in run["scenes"])
+        out.print(f"read: {result.problem.observations.source}", soft_wrap=True)
+        out.print(f"written: {models} and {output / 'run.json'}{page}", soft_wrap=True)
+    print_verdict(out, run)
+    if not shown.quiet:
+        print_next(out, run, output)
 
 
 def _scored(result: Result, truth: Reconstruction) -> dict[str, Metrics]:

@@ -64,3 +64,8 @@ def in_script(text: str) -> str:
     for mark in "<>&\u2028\u2029":
         text = text.replace(mark, f"\\u{ord(mark):04x}")
     return text
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """A key that orders "2.jpg" before "10.jpg"."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]+)", name)]

@@ -13,6 +13,7 @@ from initfree.data.tracks import Array, Index
 from initfree.drawing.packed import Box, encoded, turns
 from initfree.drawing.palette import SCALE, coloured
 from initfree.drawing.steps import Steps
+from initfree.drawing.verdict import verdict_of
 
 GREY = (128, 128, 128)
 """what a written model has where no colour is known"""
@@ -249,7 +250,7 @@ def scene_of(
         joint=np.array(joint, dtype=np.int64),
         failing=np.array(failing, dtype=np.int64),
         left_out=tuple(dropped),
-        verdict=str(certificate.get("reason", "")),
+        verdict=verdict_of(run).sentence if {"problem", "certificate"} <= run.keys() else str(certificate.get("reason", "")),
         accepted=certificate.get("accepted"),
         steps=steps,
     )

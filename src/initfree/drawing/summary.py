@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from initfree.config import SolveConfig
+from initfree.data.names import natural
 from initfree.drawing.page import environment, number, read
 from initfree.drawing.palette import coloured
 from initfree.drawing.residual_figures import ResidualFigures
 from initfree.drawing.scene import Scene
+from initfree.drawing.verdict import counted, verdict_of, why_not_the_cheapest
 
 FILE = "summary.html"
 _MIN_OBS = 3
@@ -38,6 +40,10 @@ def summary_page(run: dict[str, Any], scene: Scene, figures: ResidualFigures) ->
     template = environment().get_template("summary.html.j2")
     return template.render(
         run=run,
+        verdict=verdict_of(run),
+        reasons=run["certificate"]["reason"].split("; "),
+        why=why_not_the_cheapest(run),
+        cameras=sorted(run["cameras"].items(), key=lambda item: natural(item[0])),
         scene=scene,
         scene_data=scene.to_json(LANDMARKS, STEPS, STEP_LANDMARKS),
         cards=_cards(run),
@@ -129,7 +135,7 @@ def _dropped(run: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     taken = (problem["cameras"], problem["landmarks"], problem["observations"])
     lines = [("{:,} images, {:,} landmarks, {:,} observations".format(*taken), "solved with")]
-    lines += [(f"{count:,} {what}", why) for count, what, why in found if count]
+    lines += [(counted(count, what.removesuffix("s")), why) for count, what, why in found if count]
     back = model["points_of_two_observations_brought_back"]
     if back:
         lines.append((f"{back:,} landmarks", "of two observations, brought back once the cameras were known"))

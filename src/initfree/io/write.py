@@ -4,6 +4,7 @@ DIR/trace.npz (its steps), whole or not at all.
 Of an array of cameras also DIR/landmarks.csv: which point of which frame a landmark is.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from initfree.drawing.steps import FILE as TRACE
 from initfree.drawing.steps import Steps, steps_of
 from initfree.drawing.summary import FILE as SUMMARY
 from initfree.drawing.summary import LANDMARKS, summary_page
+from initfree.drawing.verdict import verdict_of
 from initfree.io.alignment import MOMENTS, write_moments
 from initfree.io.export import export
 from initfree.io.run_json import describe, plain, write_json
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     import pycolmap
     from scipy.sparse import csr_array
 
+    from initfree.io.export import Exported
     from initfree.result import Result
 
 
@@ -32,9 +35,10 @@ COMMAND = "solve"
 """that writes these files"""
 
 
-def planned(*, moments: bool, summary: bool = True) -> list[str]:
+def planned(*, moments: bool, summary: bool = True, scenes: int = 1) -> list[str]:
     """What `write_into` writes, of an array of cameras (`moments`) or of images."""
-    return ["sparse/0", "run.json", TRACE, *([SUMMARY] if summary else []), *([MOMENTS] if moments else [])]
+    models = [f"sparse/{number}" for number in range(scenes)]
+    return [*models, "run.json", TRACE, *([SUMMARY] if summary else []), *([MOMENTS] if moments else [])]
 
 
 def write_result(result: "Result", output: Path, *, overwrite: bool = False, **report: Any) -> None:
@@ -45,20 +49,39 @@ def write_result(result: "Result", output: Path, *, overwrite: bool = False, **r
 
 
 def write_into(
-    result: "Result", staging: Path, images: Path | None = None, *, summary: bool = True, **report: Any
-) -> tuple[str, ...]:
-    """The files themselves, into a directory that exists; colours from the directory `images`. What the user should know of
-    them, a sentence each."""
-    sparse = staging / "sparse" / "0"
-    sparse.mkdir(parents=True)
-    exported = export(result.problem, result.reconstruction, images)
-    exported.model.write(str(sparse))
+    result: "Result",
+    staging: Path,
+    images: Path | None = None,
+    *,
+    others: Sequence["Result"] = (),
+    summary: bool = True,
+    **report: Any,
+) -> dict[str, Any]:
+    """Write the files themselves into a directory that exists; return what run.json holds.
+
+    Args:
+        result: The scene of sparse/0, run.json, summary.html and trace.npz.
+        staging: The directory.
+        images: Directory of the images, for colours.
+        others: Other scenes of the input: sparse/1 and so on, each with its own run.json beside the model.
+        summary: Write summary.html.
+        report: Adds to, or replaces, entries of run.json.
+    """
+    exported = _export(result, staging / "sparse" / "0", images)
     moments = result.problem.observations.moments
     if moments is not None:
         write_moments(staging / MOMENTS, moments, exported.points.ids.tolist())
-    told = {"model": exported.figures(), "notes": [*result.notes, *exported.notes]}
+    told = {"model": exported.figures(), "notes": [*result.notes, *exported.notes], "scenes": _scenes([result, *others])}
     run = plain(describe(result) | told | report)
+    run["verdict"] = verdict_of(run).sentence
     write_json(staging / "run.json", run)
+    for number, other in enumerate(others, 1):
+        folder = staging / "sparse" / str(number)
+        figures = _export(other, folder, images).figures()
+        own = plain(describe(other) | {"model": figures})
+        # What is not here stands in the other scenes.
+        own["problem"]["dropped"]["images"] = []
+        write_json(folder / "run.json", own | {"verdict": verdict_of(own).sentence})
     steps = _steps(result, exported.model)
     if steps is not None:
         steps.write(staging / TRACE)
@@ -66,7 +89,28 @@ def write_into(
         scene = scene_of(exported.model, run, steps=steps, sharing=_sharing(result), most=LANDMARKS)
         page = summary_page(run, scene, residual_figures(result.problem, result.reconstruction))
         (staging / SUMMARY).write_text(page, encoding="utf-8")
-    return exported.notes
+    return run
+
+
+def _export(result: "Result", folder: Path, images: Path | None) -> "Exported":
+    """The model, written to `folder`."""
+    folder.mkdir(parents=True)
+    exported = export(result.problem, result.reconstruction, images)
+    exported.model.write(str(folder))
+    return exported
+
+
+def _scenes(results: Sequence["Result"]) -> list[dict[str, Any]]:
+    """Where each scene is, its images and its verdict."""
+    return [
+        {
+            "model": f"sparse/{number}",
+            "accepted": one.accepted,
+            "reason": one.certificate.reason,
+            "images": list(one.problem.names),
+        }
+        for number, one in enumerate(results)
+    ]
 
 
 def _steps(result: "Result", model: "pycolmap.Reconstruction") -> Steps | None:

@@ -83,9 +83,8 @@ def _check(folder: Path, names: list[str], settings: Matching) -> None:
     if not hasattr(pycolmap, "CancellationToken"):
         raise InputError(f"photographs need pycolmap 4; {pycolmap.__version__} is installed")
     if len(names) < 3:
-        raise InputError(
-            f"{folder} holds {len(names)} photographs; expected at least 3, because two do not check each other"
-        )
+        held = "1 photograph" if len(names) == 1 else f"{len(names)} photographs"
+        raise InputError(f"{folder} holds {held}; expected at least 3, because two do not check each other")
     missing = next((name for name in names if not (folder / name).is_file()), None)
     if missing is not None:
         raise InputError(f"{folder} has no photograph {missing!r}")

@@ -1,10 +1,10 @@
 """Which files of a folder are photographs, and in which order."""
 
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from initfree.data.names import natural
 from initfree.errors import InputError
 from initfree.io.formats import PHOTOGRAPHS
 
@@ -28,11 +28,6 @@ def photographs_in(folder: Path, without: Iterable[Path] = ()) -> list[str]:
     if not folder.is_dir():
         raise InputError(f"{folder} is no folder of photographs")
     return sorted(_files(folder, tuple(path.resolve() for path in without)), key=natural)
-
-
-def natural(name: str) -> list[tuple[int, str]]:
-    """Orders "2.jpg" before "10.jpg"."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", name)]
 
 
 def _files(folder: Path, without: tuple[Path, ...]) -> Iterable[str]:

@@ -1,0 +1,208 @@
+"""The verdict as a person would say it, and what to do about a refusal: the same on the terminal, the page and in the view.
+
+All of it is read from what run.json holds.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+_NAMED = 5
+"""images that a sentence names"""
+_FIT = 0.8
+"""share of its detections from which a camera agrees with the others"""
+_FEW = 1.0 / 3.0
+"""of the cameras, up to which those that fail are the ones that do not fit"""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A row of the table in docs/faq.md."""
+
+    says: str
+    """how the reason begins, or an example of it"""
+    means: str
+    try_this: str
+    checks: tuple[str, ...]
+    """names of the certificate's checks that say it"""
+
+
+ADVICE = (
+    Advice(
+        "image 'x' fits only 12% of its observations",
+        "the camera has wrong matches, or shows another place",
+        "better matches, or leave it out (`--image-list`)",
+        (
+            "share of every camera",
+            "purity of every camera",
+            "consensus of every camera",
+            "consensus share of every camera",
+            "even cameras",
+        ),
+    ),
+    Advice(
+        "even the better cameras miss their observations by 2.3 px",
+        "keypoints are inexact, the camera model lacks a distortion, or the rig is not synchronised",
+        "`--intrinsics refine` or `unknown`; for points clicked in large images, scale coordinates and intrinsics down, "
+        "because limits are in pixels",
+        ("noise",),
+    ),
+    Advice(
+        "only 60% of the observations lie within 4 px",
+        "too many matches are wrong, or the intrinsics are",
+        "`--intrinsics refine` or `unknown`; stricter matching",
+        ("share", "purity"),
+    ),
+    Advice(
+        "12 landmarks join 5 images (a, ...) with the others, and 4 of them fit both",
+        "too few landmarks connect two parts",
+        "more images between them",
+        ("weakest joint", "even joints", "safe joints"),
+    ),
+    Advice(
+        "not determined: ... are joined by 40 landmarks along a line, about which they may turn",
+        "the parts share a pole, a wire or a line of the floor only",
+        "images that see more of both",
+        ("hinge", "determined", "certain cameras", "held by intact tracks"),
+    ),
+    Advice(
+        "... look at the same places from the same sides, but share only 20% of what they should",
+        "parts that look alike (facades, towers) were probably merged",
+        "images that show the difference; of a video, `--pairs sequential`",
+        ("not doubled", "nothing twice"),
+    ),
+    Advice(
+        "rotations alone explain the images to 0.8 px: the cameras only turn",
+        "the cameras hardly moved, or all landmarks lie on a plane: nothing tells depths",
+        "images from other places",
+        ("baselines", "parallax", "safe parallax"),
+    ),
+    Advice(
+        "the images do not tell the focal length",
+        "the motion of the camera does not determine it",
+        "give intrinsics, or also turn the camera",
+        ("focal length", "one focal length", "certain focal length", "shared cameras"),
+    ),
+    Advice(
+        "ambiguous: the same turned inside out fits as well",
+        "from afar, depths may be reversed",
+        "closer images",
+        ("not reversed", "no other"),
+    ),
+    Advice(
+        "errors of neighbouring observations point the same way",
+        "the model is bent, or the camera model lacks a distortion",
+        "`--intrinsics refine`",
+        ("coherent errors", "lens", "metric cameras"),
+    ),
+    Advice(
+        "only 20 of 24 images form one consistent reconstruction",
+        "the named images contradict the others",
+        "look at those images",
+        ("left out", "one scene"),
+    ),
+    Advice(
+        "2 images do not check each other",
+        "two images fit each other wherever they stand",
+        "a third image, or more",
+        ("enough images", "redundancy", "spread"),
+    ),
+)
+"""by what the certificate says; docs/faq.md has the same table"""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to say first."""
+
+    accepted: bool
+    title: str
+    """accepted, or not accepted"""
+    sentence: str
+    """without a full stop; it counts what is missing"""
+    advice: tuple[Advice, ...] = ()
+    """what to do about a refusal"""
+
+
+def verdict_of(run: dict[str, Any]) -> Verdict:
+    """The verdict on a run, from its run.json."""
+    certificate = run["certificate"]
+    accepted = bool(certificate["accepted"])
+    sentence = "; ".join(part for part in (_agreement(run) if accepted else _objection(run), *_others(run)) if part)
+    failed = [check["check"] for check in certificate["checks"] if not _passed(check)] if not accepted else []
+    advice = tuple(one for one in ADVICE if any(check in one.checks for check in failed))
+    return Verdict(accepted, "accepted" if accepted else "not accepted", sentence, advice)
+
+
+def _passed(check: dict[str, Any]) -> bool:
+    return check["margin"] is not None and check["margin"] >= 0.0
+
+
+def counted(count: int, what: str) -> str:
+    """1 image, 2 images."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def listed(names: list[str]) -> str:
+    """Some of many names."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _agreement(run: dict[str, Any]) -> str:
+    placed, missing = run["problem"]["cameras"], len(run["problem"]["dropped"]["images"])
+    cameras = run.get("cameras") or {}
+    if missing:
+        return f"{placed} of {placed + missing} images agree with each other"
+    return f"all {len(cameras) or placed} images agree with each other"
+
+
+def _objection(run: dict[str, Any]) -> str:
+    """Who does not fit, if it is a few and the others do; otherwise the first reason."""
+    certificate, cameras = run["certificate"], run.get("cameras") or {}
+    failing = [name for name in certificate["failing"] if name in cameras]
+    fits = {name: 1.0 - one["wrong"] / max(one["detections"], 1) for name, one in cameras.items()}
+    others = [name for name in cameras if name not in failing]
+    alone = 0 < len(failing) <= _FEW * len(cameras) and all(fits[name] >= _FIT for name in others)
+    if alone and all(fits[name] < _FIT for name in failing):
+        verb, share = ("does", "its") if len(failing) == 1 else ("do", "their")
+        worst = min(fits[name] for name in failing)
+        at_most = "" if len(failing) == 1 else "at least "
+        return (
+            f"{listed(failing)} {verb} not fit the other {len(others)} ({at_most}{worst:.0%} of {share} detections fit); "
+            f"the other {len(others)} agree"
+        )
+    reasons = certificate["reason"].split("; ")
+    return reasons[0] + (f" (and {counted(len(reasons) - 1, 'more reason')}, below)" if len(reasons) > 1 else "")
+
+
+def _others(run: dict[str, Any]) -> list[str]:
+    """What the reconstruction does not hold: other scenes, and images that belong to none."""
+    scenes = [scene for scene in run.get("scenes", [])[1:]]
+    elsewhere = {name for scene in scenes for name in scene["images"]}
+    missing = [name for name in run["problem"]["dropped"]["images"] if name not in elsewhere]
+    found = [
+        f"{len(scene['images'])} form another part ({scene['model']}, {'accepted' if scene['accepted'] else 'not accepted'})"
+        for scene in scenes
+    ]
+    if missing:
+        found.append(f"{counted(len(missing), 'image')} left out: {listed(missing)}")
+    if not scenes and run["problem"]["dropped"]["components"] > 1:
+        found.append(f"the input has {run['problem']['dropped']['components']} parts that nothing joins")
+    return found
+
+
+def why_not_the_cheapest(run: dict[str, Any]) -> str:
+    """Why the start of the result has not the lowest cost; empty where it has."""
+    starts = {start["name"]: start for start in run["starts"]}
+    won = starts.get(run.get("winner") or "")
+    if won is None:
+        return ""
+    cheapest = min(starts.values(), key=lambda start: start["cost"])
+    if cheapest["cost"] >= 0.999 * won["cost"]:
+        return ""
+    if won["accepted"] and not cheapest["accepted"]:
+        return f"“{cheapest['name']}” cost less, but is not accepted"
+    return (
+        f"“{cheapest['name']}” cost less where starts are compared; what came of “{won['name']}” was the better one after "
+        "intrinsics and wrong matches"
+    )

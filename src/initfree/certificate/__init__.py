@@ -1,4 +1,4 @@
-"""Is this a reconstruction? Decided from the observations alone: evidence (figures), checks of it, one verdict."""
+"""The certificate: evidence (figures), checks and a verdict, from the observations alone."""
 
 from initfree.certificate.evidence import Evidence
 from initfree.certificate.history import History

@@ -1,11 +1,10 @@
-"""Is there another? A reconstruction elsewhere that the observations allow as well.
+"""Another optimum: a different reconstruction that fits the observations as well.
 
-The covariance knows the neighbourhood of an optimum. Critical configurations (cameras and landmarks on one twisted cubic;
-Hartley and Kahl 2007) have a second optimum far away, whose every figure is that of a right one, and each of the two may be
-found first. The way there leads along the directions in which cameras are least certain: cameras are moved along the weakest
-two, both ways and far, landmarks are triangulated anew, and a short adjustment goes where it goes: of some of the landmarks,
-which lead the cameras the same way as all, and only from a place that these find of all. Asked only where cameras are less
-certain than in most reconstructions, so that good ones do not wait for it.
+The covariance describes the neighbourhood of one optimum. Critical configurations (cameras and landmarks on one twisted
+cubic; Hartley and Kahl 2007) have a second one far away with equally good figures, and a solve may end in either. It lies
+along the directions in which the cameras are least certain. So the cameras are moved far along the two weakest
+directions, both ways, landmarks are triangulated, and a short adjustment on some of the landmarks follows; only a new
+optimum is adjusted on all. This runs only if the cameras are less certain than in most reconstructions.
 """
 
 from dataclasses import dataclass, replace
@@ -26,39 +25,39 @@ from initfree.stages.euclidean.residuals import INLIER_PIXELS, residuals
 from initfree.stages.euclidean.triangulation import triangulate
 
 CERTAIN_DRIFT, CERTAIN_AUC20 = 0.003, 98.0
-"""share of the extent by which cameras move in reconstructions drawn from the covariance, and their AUC@20, up to and from
-which there is no doubt"""
+"""drift (share of the extent) and AUC@20 of reconstructions drawn from the covariance, below and above which no
+alternative is searched"""
 _MOVES = ((0, 0.1), (0, 1.0), (1, 1.0))
-"""mode, the weakest first, and how far: root mean square over cameras in radians and extents; each both ways"""
+"""mode (0 is the weakest) and step: root mean square over cameras in radians and extents; each in both directions"""
 _ENOUGH = 120
-"""observations of every camera that show the way"""
+"""observations of every camera in the short adjustment"""
 _FEW = 0.5
-"""share of the observations below which some are worth the choice"""
+"""share of the observations below which a selection pays"""
 _EFFORT = 400_000
 """observations times adjustments: large problems have fewer of these, at least two"""
 _FIRST_STEPS, _STEPS = 10, 30
 _HOPELESS = 4.0
 """times the cost of the reconstruction after the first steps"""
 _BACK = 2.0
-"""percent of AUC@20 against the reconstruction that are missing where a start has come back to it"""
+"""percent of AUC@20 that may be missing against the reconstruction if a start has returned to it"""
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another optimum, far from the reconstruction."""
+    """Another optimum, far from the given one."""
 
     reconstruction: Reconstruction
     ratio: float
     """its robust cost over that of the reconstruction, of the observations that fit either; below 1 where it fits better"""
     chance: float
-    """by how much the ratio may differ from 1 by chance: 25 squared deviations of the noise"""
+    """random difference of the ratio from 1: 25 squared deviations of the noise"""
     rotation_auc20: float
     translation_auc20: float
     """percent, of it against the reconstruction"""
 
     @property
     def margin(self) -> float:
-        """By how much its cost exceeds what fits as well; negative where it does not."""
+        """Excess of its cost over the limit for fitting as well; negative if it fits as well."""
         return self.ratio - 1.0 - max(AS_GOOD, self.chance)
 
     def figures(self) -> dict[str, float]:
@@ -71,13 +70,14 @@ class Alternative:
 
 
 def doubtful(determination: Determination, parallax: float) -> bool:
-    """Whether there is reason to look for another reconstruction."""
+    """Whether the cameras are uncertain enough to search for another optimum."""
     auc = min(determination.rotation_auc20, determination.translation_auc20)
     return determination.drift > CERTAIN_DRIFT or auc < CERTAIN_AUC20 or parallax < SAFE_PARALLAX
 
 
 def alternative(problem: Problem, reconstruction: Reconstruction, system: CameraSystem) -> Alternative | None:
-    """Of the other optima that with the lowest cost, None where all ways led back; the first that fits as well ends it."""
+    """The other optimum of the lowest cost, or the first that fits as well; None if all searches returned to the given
+    one."""
     if not system.tells or system.tracks.cameras < 3:
         return None
     _, directions = weakest_modes(system, 2)
@@ -99,7 +99,7 @@ def alternative(problem: Problem, reconstruction: Reconstruction, system: Camera
 
 
 def _some(problem: Problem, reconstruction: Reconstruction) -> tuple[Problem, Reconstruction]:
-    """The problem of some landmarks, of every camera enough to lead it as all do; as it is where it is small."""
+    """The problem of a subset of landmarks, enough for every camera; a small problem stays whole."""
     tracks = problem.tracks
     key = np.random.default_rng(0).permutation(tracks.landmarks)[tracks.landmark]
     order = np.lexsort((key, tracks.cam))
@@ -114,7 +114,7 @@ def _some(problem: Problem, reconstruction: Reconstruction) -> tuple[Problem, Re
 def _with_all(
     problem: Problem, reconstruction: Reconstruction, few: Reconstruction, other: Reconstruction
 ) -> Reconstruction | None:
-    """Another optimum of few landmarks, adjusted on all; None where it is the same one."""
+    """Another optimum of few landmarks, adjusted on all; None if it is the given one."""
     if min(closeness(few.R, few.centres, other.R, other.centres, 20.0)) >= DIFFERENT_AUC20:
         return None
     xyz, _ = triangulate(problem, other, scale=INLIER_PIXELS)
@@ -127,7 +127,7 @@ def _with_all(
 
 
 def as_alternative(problem: Problem, reconstruction: Reconstruction, other: Reconstruction) -> Alternative | None:
-    """The other reconstruction beside this one; None where they are the same."""
+    """The other reconstruction as an alternative to this one; None if they are the same."""
     auc = closeness(reconstruction.R, reconstruction.centres, other.R, other.centres, 20.0)
     if min(auc) >= DIFFERENT_AUC20:
         return None
@@ -136,12 +136,12 @@ def as_alternative(problem: Problem, reconstruction: Reconstruction, other: Reco
 
 
 def better_of(one: Alternative | None, other: Alternative | None) -> Alternative | None:
-    """The one of lower cost, where there are two."""
+    """The alternative with the lower cost."""
     return min((a for a in (one, other) if a is not None), key=lambda a: a.ratio, default=None)
 
 
 def moved(problem: Problem, reconstruction: Reconstruction, system: CameraSystem, step: Array) -> Reconstruction:
-    """Every camera turned and moved by its row (ω, γ) of `step`, in the world of `system`, and all landmarks anew."""
+    """Rotate and move every camera by its row (ω, γ) of `step`, in the frame of `system`, and triangulate all landmarks."""
     R = system.cameras[0]
     centres = system.centres - np.einsum("nji,nj->ni", R, step[:, 3:6])
     R = np.ascontiguousarray(Rotation.from_rotvec(step[:, :3]).as_matrix() @ R)
@@ -151,7 +151,7 @@ def moved(problem: Problem, reconstruction: Reconstruction, system: CameraSystem
 
 
 def _optimum(problem: Problem, reconstruction: Reconstruction, start: Reconstruction) -> Reconstruction | None:
-    """Where a short adjustment leads; None where its first steps lead back, or nowhere."""
+    """The result of a short adjustment; None if its first steps return to the given optimum, or stay far too high."""
     other = _adjusted(problem, start, 10.0, _FIRST_STEPS)
     if compared_costs(problem, reconstruction, other)[0] > _HOPELESS or _distance(reconstruction, other) < _BACK:
         return None
@@ -170,9 +170,9 @@ def _distance(one: Reconstruction, other: Reconstruction) -> float:
 
 
 def compared_costs(problem: Problem, one: Reconstruction, other: Reconstruction) -> tuple[float, int]:
-    """Robust cost of the other over that of the one, of the observations that fit either, and how many these are.
+    """Ratio of the robust costs over the observations that fit either, and the number of these observations.
 
-    What fits neither is a wrong match, and says nothing; what fits the one alone speaks for it.
+    An observation that fits neither is a wrong match; one that fits only one reconstruction supports it.
     """
     seen = [residuals(problem, reconstruction) for reconstruction in (one, other)]
     counted = seen[0].within(INLIER_PIXELS) | seen[1].within(INLIER_PIXELS)

@@ -1,9 +1,9 @@
-"""Do the cameras move, or do they only turn? Asked of the observations, not of the reconstruction.
+"""Baselines: whether the observations need cameras that move, or only rotate.
 
-A reconstruction of cameras that only turn fits its observations and invents a baseline out of their noise. Whether two
-images need one is seen without it: by the best rotation from the rays of one to those of the other. Where focal lengths
-are unknown, by the best homography: it explains cameras that only turn and landmarks on a plane, which both leave the
-focal lengths open (a plane seen by calibrated cameras is no problem).
+A reconstruction of purely rotating cameras fits its observations with a baseline made from their noise. So the test uses
+the observations alone: the residuals of the best rotation between the rays of two images. If focal lengths are unknown,
+it uses the best homography, which explains rotating cameras and planar landmarks. Both leave the focal lengths
+undetermined (a plane in calibrated images does not).
 """
 
 from dataclasses import dataclass
@@ -20,21 +20,21 @@ from initfree.data.tracks import Array, evenly
 
 NEIGHBOURS = 6
 ASKED = 300
-"""cameras, evenly taken, whose neighbours are asked: their median needs no more"""
+"""evenly spaced cameras in the test, enough for a median"""
 _LEAST_SHARED = 5
 _LEAST_FOR_HOMOGRAPHY = 10
 MOST_MATCHES = 200
-"""of two cameras, evenly taken, that are asked"""
+"""of two cameras, evenly spaced, in the test"""
 _AT_A_TIME = 256
 """pairs"""
 _ROUNDS = 6
 _FAR_APART = 10.0
-"""pixels: more need not be known"""
+"""pixels from which residuals need not be exact"""
 
 
 @dataclass(frozen=True)
 class Baselines:
-    """What rotations (known intrinsics) or homographies (unknown) between images that share most landmarks leave over."""
+    """Residuals of rotations (known intrinsics) or homographies (unknown) between images that share most landmarks."""
 
     turning: float
     """pixels: median over cameras of the largest median residual with a neighbour; infinite where none shares enough"""
@@ -43,8 +43,8 @@ class Baselines:
     calibrated: bool
 
     def reasons(self, limit: float = MIN_BASELINE) -> list[str]:
-        """Why the observations leave the reconstruction open, in plain words; empty if they do not. What is left over up to
-        `limit` pixels is noise."""
+        """Reasons in words why the observations do not determine the reconstruction, if any. Residuals up to `limit`
+        pixels are noise."""
         if self.turning < limit and self.calibrated:
             return [
                 f"rotations alone explain the images to {self.turning:.2g} px: the cameras only turn, and nothing tells how "
@@ -61,7 +61,7 @@ class Baselines:
 
 
 def baselines(problem: Problem) -> Baselines:
-    """What turning cameras leave unexplained of the problem's observations.
+    """Residuals that rotating cameras leave in the problem's observations.
 
     A neighbour is one of the six cameras that share most landmarks. For `turning` the largest residual counts, because a
     camera needs a baseline to one of them only.
@@ -71,7 +71,7 @@ def baselines(problem: Problem) -> Baselines:
     known: dict[tuple[int, int], float] = {}
 
     def needed(pairs: list[tuple[int, int]]) -> list[float]:
-        """Median residuals, NaN where two cameras share too little."""
+        """Median residuals; NaN for cameras that share too few landmarks."""
         new = [pair for pair in dict.fromkeys(pairs) if pair not in known]
         for some in range(0, len(new), _AT_A_TIME):
             chosen = new[some : some + _AT_A_TIME]
@@ -101,13 +101,13 @@ def baselines(problem: Problem) -> Baselines:
 
 
 def _rotations_tell(problem: Problem) -> bool:
-    """Whether the input knew the intrinsics: those found with the cameras of a plane, or of cameras that only turn, could
-    be any."""
+    """Whether rotations decide: only with the input's intrinsics, because those found on a plane, or for rotating
+    cameras, are arbitrary."""
     return problem.calibrated and problem.observations.intrinsics == "known"
 
 
 def _left_over(problem: Problem, pairs: list[tuple[int, int]]) -> Array:
-    """Median residual of each pair of cameras in pixels; NaN where they share too little."""
+    """Median residual of each pair of cameras in pixels; NaN if they share too few landmarks."""
     tracks, unit = problem.tracks, problem.unit.mean(axis=1)
     matches = [evenly(tracks.matches(k, l), MOST_MATCHES) for k, l in pairs]
     count = np.array([len(one) for one in matches])

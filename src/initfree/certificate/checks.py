@@ -1,8 +1,8 @@
-"""The checks of the evidence, one question a function; `CHECKS` is the list.
+"""The checks of the evidence, one a function; `CHECKS` is the list.
 
-A check returns a `Finding`: its margin is negative where the check fails, and then the reason says why in plain words and
-`failing` which images do not agree with the others. A doubt is a failure that a second start settles: if it finds the same
-reconstruction, it is a property of the images and not of where the solver ended.
+A check returns a `Finding`. Its margin is negative if the check fails; then `reason` explains the failure and `failing`
+names the images that do not agree with the others. A doubt is a failure that a second start settles: if it finds the same
+reconstruction, the figure is a property of the images and not of a local optimum.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ LENS, METRIC, SHARED = "lens", "metric cameras", "shared cameras"
 _MANY_TWINS = 0.3
 """share of landmarks with a twin that is worth a word"""
 _CERTAIN = 1.0
-"""margin of a check that has no scale: it holds, or it does not"""
+"""margin of a check without a scale"""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Finding:
 
     check: str
     margin: float
-    """how far the figure is on the right side of its threshold; negative: the check fails"""
+    """distance of the figure from its threshold; negative if the check fails"""
     reason: str
-    """why it fails, or would"""
+    """why the check fails, or would fail"""
     failing: tuple[str, ...] = ()
     """images that do not agree with the others"""
     doubt: bool = False
@@ -58,7 +58,7 @@ def enough_images(e: Evidence) -> Finding:
 
 def baselines(e: Evidence) -> Finding:
     """Whether the observations need cameras that move, to three places at least."""
-    # What the unknowns have taken of the noise is given back.
+    # Corrected for the degrees of freedom of the unknowns.
     noise = e.noise * (e.equations / max(e.equations - e.unknowns, 1)) ** 0.5
     limit = max(T.BASELINE_NOISE * noise, T.LEAST_BASELINE)
     reasons = e.baselines.reasons(limit) if len(e.names) >= T.MIN_IMAGES else []
@@ -95,7 +95,7 @@ def purity(e: Evidence) -> Finding:
 
 
 def _of_cameras(e: Evidence, check: str, value: Array, least: float | Array, unit: float, sentence: str) -> Finding:
-    """A figure that every camera must have: the worst one is named, all below are failing."""
+    """A limit for every camera: the reason names the worst camera, and all below the limit are failing."""
     above = (value - least) / unit
     k, below = int(np.argmin(above)), above < 0.0
     others = f" ({np.count_nonzero(below)} such images)" if np.count_nonzero(below) > 1 else ""
@@ -126,7 +126,7 @@ def camera_consensus_share(e: Evidence) -> Finding:
 
 
 def joint(e: Evidence) -> Finding:
-    """Two parts that are right in themselves may be joined wrongly, or by too little."""
+    """Two right parts may be joined wrongly, or by too few landmarks."""
     j = e.joint
     reason = f"{j.joining} landmarks join {_part(e, j.smaller)} with the others, and {j.fitting} of them fit both"
     margin = j.share - float(significantly(T.MIN_JOINT_SHARE, np.array(max(j.joining, 1.0))))
@@ -137,12 +137,13 @@ def joint(e: Evidence) -> Finding:
 
 
 def even_joints(e: Evidence) -> Finding:
-    """A cut that holds much less than the rest: two parts of different scales, or turned about the few that fit."""
+    """A cut with a much smaller share than the rest: parts of different scales, or rotated about the few landmarks that
+    fit."""
     return _relative_joint(e, "even joints", T.MIN_RELATIVE_JOINT_SHARE)
 
 
 def safe_joints(e: Evidence) -> Finding:
-    """A cut that holds less than the rest: a doubt."""
+    """A cut with a smaller share than the rest: a doubt."""
     return _relative_joint(e, "safe joints", T.SAFE_RELATIVE_JOINT_SHARE, ", and no second start confirms it", doubt=True)
 
 
@@ -167,7 +168,7 @@ def hinge(e: Evidence) -> Finding:
 
 
 def determined(e: Evidence) -> Finding:
-    """Reconstructions that the noise could as well have led to must not be far from this one."""
+    """Reconstructions drawn from the covariance must be close to this one."""
     d = e.determination
     auc = min(d.rotation_auc20, d.translation_auc20)
     margin = min((auc - T.MIN_EXPECTED_AUC20) / 100.0, T.MAX_DRIFT - d.drift)
@@ -177,7 +178,7 @@ def determined(e: Evidence) -> Finding:
 
 
 def certain_cameras(e: Evidence) -> Finding | None:
-    """A camera that few observations hold, or badly placed ones; asked where the others are determined."""
+    """Cameras with few or badly distributed observations must be certain; only if the whole is determined."""
     if not determined(e).passed:
         return None
     u = e.determination.deviations
@@ -203,7 +204,7 @@ def not_doubled(e: Evidence) -> Finding:
 
 
 def not_twice(e: Evidence) -> Finding:
-    """Landmarks in the place of others: parts of a scene lie on top of each other, whatever their images share."""
+    """Many landmarks in the place of others: parts of a scene lie on top of each other."""
     reason = (
         f"{e.twin_share:.0%} of the landmarks are there twice, seen by images that share neither: parts that look alike may "
         "have been taken for one"
@@ -212,7 +213,7 @@ def not_twice(e: Evidence) -> Finding:
 
 
 def held_by_intact(e: Evidence) -> Finding | None:
-    """What holds the cameras must not be what is left of tracks that contradicted themselves."""
+    """The cameras must not depend on the rest of tracks that contradicted themselves."""
     ratio = e.drift_of_intact
     if ratio is None:
         return None
@@ -224,7 +225,7 @@ def held_by_intact(e: Evidence) -> Finding | None:
 
 
 def lens(e: Evidence) -> Finding | None:
-    """Another radial distortion must not turn the cameras, where the images ask for it."""
+    """Another radial distortion that fits significantly better must not rotate the cameras."""
     if e.history.searching:
         return None
     f = e.with_radial
@@ -237,7 +238,7 @@ def lens(e: Evidence) -> Finding | None:
 
 
 def metric_cameras(e: Evidence) -> Finding | None:
-    """Cameras without any lens must not fit much better, beyond what another lens explains."""
+    """Projective cameras must not fit much better than another lens does."""
     if e.history.searching:
         return None
     ratio = e.projective_ratio
@@ -251,7 +252,7 @@ def metric_cameras(e: Evidence) -> Finding | None:
 
 
 def shared_cameras(e: Evidence) -> Finding | None:
-    """One focal length an image must not move the cameras, where the images ask for it."""
+    """One focal length an image, if it fits significantly better, must not move the cameras."""
     if e.history.searching:
         return None
     if e.projective_ratio <= T.CLEAR_PROJECTIVE_RATIO:
@@ -266,7 +267,7 @@ def shared_cameras(e: Evidence) -> Finding | None:
 
 
 def one_scene(e: Evidence) -> Finding | None:
-    """Near and far landmarks must tell the same of the cameras, see `certificate.depth_halves`."""
+    """Near and far landmarks must give the same cameras, see `certificate.depth_halves`."""
     if e.history.searching or e.near_far is None:
         return None
     rotation = e.near_far[0]
@@ -292,7 +293,7 @@ def safe_parallax(e: Evidence) -> Finding:
 
 
 def not_reversed(e: Evidence) -> Finding | None:
-    """A thing seen from afar may be turned inside out: see `reversal.reversal_rise`."""
+    """The depths of a distant object may be reversed: see `reversal.reversal_rise`."""
     if e.reversal_rise is None:
         return None
     better = "better" if e.reversal_rise < 0.0 else "as well"
@@ -314,7 +315,7 @@ def no_other(e: Evidence) -> Finding | None:
 
 
 def focal_length(e: Evidence) -> Finding | None:
-    """Asked where focal lengths are not exact: see `focal.focal_rise`."""
+    """Other focal lengths must fit worse, unless the intrinsics are exact: see `focal.focal_rise`."""
     if e.focal_rise is None:
         return None
     reason = (
@@ -336,7 +337,7 @@ def one_focal_length(e: Evidence) -> Finding | None:
 
 
 def certain_focal_length(e: Evidence) -> Finding | None:
-    """Unknown focal lengths must not be free within wide limits."""
+    """Estimated focal lengths must be certain."""
     if e.problem.exact or not e.system.tells:
         return None
     focal = e.uncertainty.focal
@@ -348,7 +349,7 @@ def certain_focal_length(e: Evidence) -> Finding | None:
 
 
 def left_out(e: Evidence) -> Finding | None:
-    """Nothing may be left out where intrinsics are unknown: focal lengths found beside wrong images may be wrong too."""
+    """Few images may be left out; none if intrinsics are estimated, because wrong images may have falsified them."""
     gone = e.history.left_out
     if not gone:
         return None
@@ -410,7 +411,7 @@ CHECKS: tuple[tuple[Check, ...], ...] = (
     (no_other,),
     (focal_length, lens, metric_cameras, shared_cameras, one_scene),
 )
-"""in groups of rising cost: where a check of one group fails, and not as a doubt alone, the next groups are not asked"""
+"""in groups of rising cost: if a check of one group fails, other than as a doubt, later groups are skipped"""
 
 
 def _part(e: Evidence, group: NDArray[np.bool_]) -> str:

@@ -1,4 +1,5 @@
-"""How close two reconstructions of the same cameras are, by the metrics of the paper: over pairs, so no gauge matters."""
+"""Closeness of two reconstructions of the same cameras by the paper's metrics, which are over pairs and thus free of the
+gauge."""
 
 import numpy as np
 
@@ -6,18 +7,18 @@ from initfree.data.tracks import Array, Index
 from initfree.evaluation import auc, global_rotation, rotation_errors, translation_errors
 
 COMPARED = 40
-"""cameras, evenly taken, whose pairs are compared"""
+"""evenly spaced cameras whose pairs are compared"""
 _APART = 0.05
 """of the median distance between two cameras: closer ones have no direction that could be compared"""
 
 
 def compared(cameras: int) -> Index:
-    """Which cameras are compared."""
+    """Indices of the compared cameras."""
     return np.unique(np.linspace(0, cameras - 1, COMPARED).astype(np.int64))
 
 
 def closeness(R: Array, centres: Array, other_R: Array, other_centres: Array, degrees: float) -> tuple[float, float]:
-    """AUC of relative rotations and of directions between centres, up to so many degrees, of the other against the one."""
+    """AUC, up to so many degrees, of relative rotations and of directions between centres."""
     some = compared(len(R))
     R, centres, other_R, other_centres = (values[some] for values in (R, centres, other_R, other_centres))
     i, j = np.triu_indices(len(some), 1)

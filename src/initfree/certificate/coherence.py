@@ -1,7 +1,7 @@
 """Do errors of neighbouring observations point the same way? Noise does not; a bent reconstruction does.
 
-A reconstruction that is bent where few tracks hold it looks, in every histogram of errors, like one with more noise. But the
-noise of one keypoint says nothing of the next, while what a wrong camera does to its image changes slowly across it.
+In a histogram of errors, a bent reconstruction looks like one with more noise. But the noise of neighbouring keypoints is
+independent, while the errors of a wrong camera change slowly across its image.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from initfree.engine.simd import room
 
 NEIGHBOURS = 3
 MOST_A_CAMERA = 500
-"""observations whose neighbours are asked, evenly taken: enough to tell a coherence of a few percent"""
+"""evenly spaced observations in the test: enough for a coherence of a few percent"""
 _A_CELL = 2
 """observations of a cell of the image, in the mean"""
 _NEAREST = NEIGHBOURS + 1
@@ -46,7 +46,7 @@ def coherence(tracks: Tracks, xy: Array, residuals: Array, chosen: NDArray[np.bo
 
 
 def _asked(edges: Index) -> NDArray[np.bool_]:
-    """Which observations are, camera by camera; none of a camera with too few of them."""
+    """Selected observations, by camera; none of a camera with too few."""
     count = np.diff(edges)
     every = np.repeat(np.maximum(-(-count // MOST_A_CAMERA), 1), count)
     place = np.arange(edges[-1]) - np.repeat(edges[:-1], count)
@@ -101,8 +101,9 @@ def _reach(at, low, size, lowest, highest, across):
 def _cosines(begin, end, edges, first, across, low, size, ptr, xy, unit, asked, total, pairs):
     """Of cameras begin ... end the sum of cosines with the nearest, and how many these are.
 
-    Rings of cells about an observation's own, until nothing outside of them can be nearer than the fourth so far. Itself is
-    the first; one at the same place is its twin of another orientation, which errs alike, and counts no more than itself.
+    The search visits rings of cells around an observation until none outside can be nearer than the fourth found. The
+    first is the observation itself; another at the same place is its duplicate with another orientation, and does not
+    count.
     """
     distance, cosine = room((_NEAREST,)), room((_NEAREST,))
     for k in range(begin, end):

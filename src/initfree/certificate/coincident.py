@@ -1,8 +1,8 @@
-"""Is there a second landmark in the place of many? Equal parts that were put on top of each other have everything twice.
+"""Coincident landmarks: parts that were merged by mistake have every landmark twice.
 
-Two landmarks in one place that no image sees both of are usual where a track ends and another begins: then the images of one
-follow those of the other. Where two things lie on top of each other, the images of both stand among each other: a matcher
-that knew the one again from image to image would have known it in those in between.
+Two landmarks in one place without a common image are usual where a track ends and another begins: the images of one then
+follow those of the other. If two objects lie on top of each other, the images of both are interleaved: a matcher that
+recognised one of them from image to image would have recognised it in the images in between.
 """
 
 import numpy as np
@@ -14,9 +14,9 @@ from initfree.data.tracks import Array, Index, Tracks
 
 PIXELS = 2.0
 NEIGHBOURS = 4
-"""nearest landmarks that are asked"""
+"""nearest landmarks in the test"""
 MOST = 4000
-"""landmarks, evenly taken, whose neighbours are asked"""
+"""evenly spaced landmarks in the test"""
 AMONG = 0.7
 """share of the images of two landmarks that are as near to one of the other's as those of one are to each other: 0.9 and
 more where towers lie on top of each other, less than 0.7 for all but a hundredth on photographs and in videos"""

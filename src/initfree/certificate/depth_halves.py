@@ -1,8 +1,8 @@
-"""Do near and far landmarks tell the same of the cameras? Not where the scene is two scenes.
+"""Near against far landmarks: both give the same cameras, unless the scene is not rigid.
 
-A thing that moves on its own with most of the landmarks, or a lens that near and far things show differently, leaves a
-compromise: cameras that fit either a little. Cameras adjusted on the nearer half of what each image sees, and on the farther
-half, agree as well as on two random halves do where there is one rigid scene, and go apart where there are two.
+A moving object with most of the landmarks, or a wrong lens that acts differently on near and far landmarks, makes the
+cameras a compromise. The cameras are adjusted on the nearer half of each image's landmarks, and on the farther half. In a
+rigid scene the two agree as well as for random halves.
 """
 
 import numpy as np

@@ -1,13 +1,13 @@
-"""Which landmarks have a depth? One that only cameras at one place see may lie anywhere along its ray.
+"""Landmarks with a certain depth. A landmark that only cameras at one place see may lie anywhere along its ray.
 
-An observation from the distance ρ with a focal length of f pixels tells where a landmark is across its ray to ρ/f times the
-noise, and nothing of where it is along it. With unit rays d_i, over the observations that agree,
+An observation from the distance ρ with a focal length of f pixels determines a landmark across its ray to ρ/f times the
+noise, and not along it. With unit rays d_i, over the observations that agree,
 
     V = Σ_i (f_i / ρ_i)² (I - d_i d_i'),      variance of its place = noise² trace V^-1
 
-for given cameras. And a depth that hangs on a single observation is not checked by anything: where the others see no
-parallax, a wrong match anywhere along their ray fits as well as a right one (the redundancy of an observation, Baarda 1968).
-So the same is asked with each of the observations left out, in turn.
+for given cameras. A depth that depends on a single observation has no redundancy (Baarda 1968): if the others see no
+parallax, a wrong match anywhere along their ray fits as well as a right one. So the test is repeated without each of the
+observations.
 """
 
 import numpy as np
@@ -23,8 +23,9 @@ _UPPER = np.triu_indices(3)
 
 
 def with_depth(problem: Problem, reconstruction: Reconstruction, agreeing: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """(landmarks,): whether its place is known to a quarter of its distance from the nearest camera, by the observations
-    `agreeing`, and, where these are three or more, by whichever of them are left without any one."""
+    """(landmarks,): whether the deviation of the position is below a quarter of the distance to the nearest camera.
+
+    With the observations `agreeing`, and also without any single one of them if there are three or more."""
     tracks, result = problem.tracks, np.zeros(problem.tracks.landmarks, dtype=bool)
     rows = np.flatnonzero(agreeing & np.isfinite(reconstruction.xyz).all(axis=1)[tracks.landmark])
     if not len(rows):

@@ -1,11 +1,11 @@
-"""The figures that a verdict rests on: pure functions of problem, reconstruction and history; nothing is judged here.
+"""The figures behind a verdict: pure functions of problem, reconstruction and history.
 
-A figure is computed when a check first reads it, and kept. One that no check has read was not asked (`Evidence.asked`).
+A figure is computed at its first use and cached; `Evidence.asked` says whether that has happened.
 
-What tells true from false is the worst camera, not means or medians: a failed reconstruction often has a small median
-residual, all depths positive and a low cost, and a few cameras that nothing agrees with. And wrong matches are far off,
-while a bent reconstruction has errors of every size: so what counts is not how many observations fit (20% may be wrong),
-but how many of those that come near do: the purity, at a radius that follows the noise.
+Two ideas. First, the worst camera decides, not means or medians: a failed reconstruction often has a small median
+residual, positive depths and a low cost, and only a few bad cameras. Second, wrong matches have large errors, while a
+bent reconstruction has errors of every size. So the decisive figure is not the share of observations that fit (20% may be
+wrong), but the share among those that come near: the purity, at a radius that follows the noise.
 """
 
 from collections.abc import Callable
@@ -51,11 +51,11 @@ class ByCamera:
     """Figures of every camera, (cameras,) each."""
 
     share: Array
-    """of its observations, those that fit"""
+    """share of its observations that fit"""
     purity: Array
-    """of its observations that come near, those that fit well"""
+    """share of well fitting observations among those that come near"""
     near: Array
-    """how many come near"""
+    """number of observations that come near"""
     consensus: Array
     """observations that fit landmarks with at least three fitting observations"""
     consensus_share: Array
@@ -69,11 +69,11 @@ _OF_CAMERAS = (
     "baselines", "joint", "system", "uncertainty", "determination", "duplication", "hinge", "reversal_rise", "alternative",
     "focal_rise", "twin_share", "drift_of_intact",
 )  # fmt: skip
-"""figures that stay when landmarks without a depth go and the cameras stay"""
+"""figures that do not change when landmarks without a depth are removed"""
 
 
 class Evidence:
-    """What a reconstruction looks like, and how it came about; each figure is computed once, when it is first read."""
+    """All figures of a reconstruction and its history; each is computed once, at its first use."""
 
     def __init__(self, problem: Problem, reconstruction: Reconstruction, history: History | None = None) -> None:
         self.problem = problem
@@ -81,7 +81,7 @@ class Evidence:
         self.history = History() if history is None else history
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what only other figures are made of: results go from process to process."""
+        """Without intermediate values, because results are sent between processes."""
         return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
 
     def asked(self, figure: str) -> bool:
@@ -89,7 +89,7 @@ class Evidence:
         return figure in self.__dict__
 
     def adding(self, **facts: Any) -> Self:
-        """The same figures with more facts in the history; a figure that the facts set is computed anew."""
+        """The same figures with more facts in the history; figures that depend on these facts are computed again."""
         history = replace(self.history, **facts)
         return self._with(self.problem, self.reconstruction, history, lambda name: name not in facts)
 
@@ -146,7 +146,7 @@ class Evidence:
 
     @cached_property
     def _agreeing(self) -> NDArray[np.bool_]:
-        """Observations that fit landmarks that at least three observations fit."""
+        """Fitting observations of landmarks with at least three fitting observations."""
         tracks = self.problem.tracks
         return self._fits & (np.bincount(tracks.landmark, weights=self._fits) >= 3)[tracks.landmark]
 
@@ -224,7 +224,7 @@ class Evidence:
 
     @cached_property
     def system(self) -> CameraSystem:
-        """The reduced camera system over the observations that agree; intrinsics move in it unless they are exact."""
+        """The reduced camera system over the agreeing observations; with free intrinsics unless they are exact."""
         problem, reconstruction = self.problem, self.reconstruction
         free = FreeIntrinsics.of(problem, known=problem.exact)
         return camera_system(
@@ -239,7 +239,7 @@ class Evidence:
 
     @cached_property
     def determination(self) -> Determination:
-        """How far reconstructions that the noise could as well have led to are from this one."""
+        """Distances of reconstructions drawn from the covariance."""
         return determination(self.system)
 
     @cached_property
@@ -256,10 +256,10 @@ class Evidence:
 
     @cached_property
     def drift_of_intact(self) -> float | None:
-        """The drift of `determination`, without the landmarks that lost an observation, over that with all.
+        """Ratio of the drift of `determination` without the landmarks that lost an observation to that with all.
 
-        For as many landmarks: deviations fall with the root of their number. A merged track that keeps what happens to fit
-        holds whatever it joins. None where the others alone do not hold the images together.
+        For equal numbers of landmarks, since deviations fall with the root of their number. A merged track with a rest
+        that happens to fit connects unrelated parts. None if the other landmarks do not connect the images.
         """
         problem, r, tracks = self.problem, self.reconstruction, self.problem.tracks
         agreeing = self._agreeing
@@ -276,7 +276,7 @@ class Evidence:
 
     @cached_property
     def _settled(self) -> tuple[Problem, Reconstruction]:
-        """Enough landmarks to tell how cameras would move, and the reconstruction adjusted to these alone."""
+        """A sufficient subset of landmarks, and the reconstruction adjusted to it."""
         problem, reconstruction = some(self.problem, self.reconstruction)
         return problem, settled(problem, reconstruction)
 
@@ -320,12 +320,12 @@ class Evidence:
 
     @cached_property
     def reversal_rise(self) -> float | None:
-        """Squared standard deviations by which reversed depths fit worse; None where perspective tells the two apart."""
+        """Squared standard deviations by which reversed depths fit worse; None if perspective excludes a reversal."""
         return reversal_rise(self.problem, self.reconstruction)
 
     @cached_property
     def alternative(self) -> Alternative | None:
-        """Another optimum; None where none was found, or there is no reason to look."""
+        """Another optimum; None if there is none, or no reason to search."""
         if not doubtful(self.determination, self.parallax):
             return None
         return alternative(self.problem, self.reconstruction, self.system)
@@ -363,7 +363,7 @@ class Evidence:
         return float(medians.max() / max(np.quantile(medians, 0.25, method="lower"), 0.2 * LEAST_RADIUS))
 
     def figures(self) -> dict[str, Any]:
-        """All numbers, of cameras the worst, as run.json has them; those that no check asked for are missing."""
+        """All computed figures for run.json; of cameras the worst."""
         h, worst = self.history, self.by_camera
         found: dict[str, Any] = {
             "intrinsics": self.problem.intrinsics,
@@ -467,7 +467,7 @@ def _split_by_camera(tracks: Tracks, values: Array) -> list[Array]:
 
 
 def _noise(tracks: Tracks, errors: Array) -> float:
-    """Of the better cameras: a few bad ones, or 20% of wrong matches, do not change it."""
+    """The noise of the better cameras, which a few bad ones, or 20% of wrong matches, do not change."""
     quantiles = [np.quantile(e, 0.4, method="lower") for e in _split_by_camera(tracks, errors)]
     return float(np.quantile(quantiles, 0.25, method="lower"))
 

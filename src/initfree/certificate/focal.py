@@ -1,6 +1,6 @@
-"""Do the images tell the focal length? Not where cameras only shift sideways, or all see one plane head-on.
+"""Whether the images determine the focal length. They do not if cameras only move sideways, or all face one plane.
 
-There a reconstruction fits with any focal length, its depth stretched to match, and nothing else in it looks wrong.
+A reconstruction then fits with any focal length and stretched depths, and all other figures are good.
 """
 
 from dataclasses import dataclass, replace
@@ -20,23 +20,24 @@ _HELD = 1e-6
 """deviation of log f"""
 _STEPS = 20
 _MOST = 0.6
-"""share of the observations up to which a part of the landmarks is asked first"""
+"""share of the observations up to which a subset of the landmarks is tested first"""
 _CLEAR = 4.0
-"""times what is significant: so much of a part of the landmarks says it of all"""
+"""multiple of the significant rise from which a subset of the landmarks decides for all"""
 _LESS = 0.01
-"""share of what the cost has above that of a focal length that fits as well: smaller steps would not lead down to it"""
+"""share of the excess cost below which steps end: smaller ones would not reach a focal length that fits as well"""
 
 
 @dataclass(frozen=True)
 class FocalLengths:
-    """What different camera models say of the focal length, in pixels: of those that fit about as well the two that differ
-    most. Straight ahead, distortion and focal length explain much the same, and the covariance of one model knows nothing
-    of the others."""
+    """The two most different focal lengths, in pixels, of camera models that fit about as well.
+
+    For motion straight ahead, distortion and focal length explain much of each other, and the covariance within one model
+    does not show this."""
 
     shortest: float
     longest: float
     models: tuple[str, str]
-    """that say so"""
+    """of these focal lengths"""
 
     @property
     def spread(self) -> float:
@@ -44,7 +45,7 @@ class FocalLengths:
 
     @classmethod
     def of(cls, tried: list[tuple[str, float, float]]) -> "FocalLengths | None":
-        """From (model, focal length, cost) of each that was tried; None of fewer than two."""
+        """From (model, focal length, cost) of each trial; None for fewer than two."""
         least = min((cost for _, _, cost in tried), default=0.0)
         fitting = [(focal, model) for model, focal, cost in tried if cost <= AS_WELL * least]
         if len(fitting) < 2:
@@ -54,11 +55,11 @@ class FocalLengths:
 
 
 def focal_rise(problem: Problem, reconstruction: Reconstruction) -> float:
-    """How much worse focal lengths a tenth longer fit, everything else adjusted to them.
+    """Rise of the cost with focal lengths a tenth longer, after an adjustment of everything else.
 
     Twice the rise of the cost in units of the noise, 2 (E' - E)/σ² with σ² = E/observations, at least (0.1 px)², is about
-    the square of the number of standard deviations between the two. Of a part of the landmarks where that says enough: all
-    of them would only raise it.
+    the squared number of standard deviations between the two. A subset of the landmarks suffices if its rise is clear:
+    all of them would only raise it.
     """
     keep = thinned(problem, 0, worthwhile=_MOST)
     found = None if keep is None else restricted(problem, keep)
@@ -71,13 +72,13 @@ def focal_rise(problem: Problem, reconstruction: Reconstruction) -> float:
 
 
 def clear(rise: float | None) -> bool:
-    """Whether a rise leaves no doubt that the images tell the focal length, of a part of the landmarks or before a few wrong
-    matches are left out: more landmarks, and less noise, would only raise it."""
+    """Whether a rise is clear even for a subset of the landmarks, or before a few wrong matches are removed: more
+    landmarks and less noise would only raise it."""
     return rise is not None and rise > _CLEAR * SIGNIFICANT
 
 
 def _rise(problem: Problem, reconstruction: Reconstruction) -> float:
-    # Held, not fixed: with as many free numbers as other adjustments the same machine code serves.
+    # Held by a prior, not fixed: with the same number of free parameters no other kernel is compiled.
     free = FreeIntrinsics(focal=True, radial=2, focal_sigma=_HELD)
     cost = robust_cost(problem, reconstruction)
     variance = max(cost / problem.tracks.observations, LEAST_NOISE**2)

@@ -1,16 +1,16 @@
-"""Would freer cameras fit better, and would they stand elsewhere? What a second start with the same lens cannot know.
+"""Freer camera models: whether they fit better, and whether they move the cameras.
 
-Every start shares the model of the cameras: the lens that was given or found, one camera for many images. A model that is
-wrong bends all of them alike, and residuals are small wherever poses and landmarks can bend to please it. So the
-reconstruction is adjusted beside itself with more that may move. Two questions then: do the observations ask for it,
+All starts share a camera model: a given or found lens, one camera for many images. A wrong model bends all of them alike,
+with small residuals if poses and landmarks can compensate. So the reconstruction is also adjusted with more free
+parameters. Two figures result: the significance of the better fit,
 
-    2 (E - E') / σ²,      squared deviations of the noise, χ² with as many degrees as numbers were added,
+    2 (E - E') / σ²,      squared deviations of the noise, χ² with one degree of freedom for each added parameter,
 
-and do the cameras move by it, by the metrics of the paper? Real lenses never fit, so that the first alone would refuse
-everything real; sparse right surveys move, so that the second alone would refuse these.
+and the movement of the cameras by the paper's metrics. Neither suffices alone: real lenses never fit exactly, and cameras
+of sparse right surveys move.
 
-The freest model that there is has no lens and no metric: any 3x4 matrix. What Euclidean cameras cost more than those says
-that something is wrong with the model without saying what.
+The freest model is an arbitrary 3x4 matrix. The excess cost of Euclidean cameras over it shows that some part of the
+model is wrong.
 """
 
 from dataclasses import dataclass
@@ -29,11 +29,11 @@ from initfree.stages.euclidean.residuals import INLIER_PIXELS
 from initfree.stages.refinement.reprojection import ProjectiveRefinement, Reprojection
 
 HELD = 1e-6
-"""deviation of a number that is held: with as many free numbers as other adjustments the same machine code serves"""
+"""deviation of a held parameter: with the same number of free parameters no other kernel is compiled"""
 ENOUGH = 20_000
-"""observations that tell how cameras would move"""
+"""observations that suffice for the movement of the cameras"""
 _MOST = 0.6
-"""share of the observations up to which the others are left out"""
+"""share of the observations up to which a subset is used"""
 _STEPS = 30
 _TOLERANCE = 1e-5
 _FIT = 0.1
@@ -47,10 +47,10 @@ LENS = FreeIntrinsics(focal=True, radial=2)
 
 @dataclass(frozen=True, eq=False)
 class Freed:
-    """The reconstruction with more that may move, beside one adjusted as long with nothing more."""
+    """An adjustment with more free parameters, compared with an equally long one without."""
 
     saved: float
-    """share of the robust cost that it does without"""
+    """share of the robust cost that it removes"""
     deviations: float
     """squared: 2 (E - E')/σ²"""
     rotation_auc20: float
@@ -68,19 +68,19 @@ class Freed:
 
 
 def some(problem: Problem, reconstruction: Reconstruction) -> tuple[Problem, Reconstruction]:
-    """The problem of enough landmarks, and their reconstruction."""
+    """The problem of a sufficient subset of landmarks, and its reconstruction."""
     keep = thinned(problem, 0, ENOUGH, worthwhile=_MOST)
     found = None if keep is None else restricted(problem, keep)
     return (problem, reconstruction) if found is None else (found[0], reconstruction.subset(slice(None), found[1]))
 
 
 def settled(problem: Problem, reconstruction: Reconstruction) -> Reconstruction:
-    """Adjusted with the lens as it is, to compare others with."""
+    """Adjust with the same lens, as the reference for others."""
     return _adjusted(problem, reconstruction, FreeIntrinsics(), problem.camera_ids)
 
 
 def freed(problem: Problem, held: Reconstruction, free: FreeIntrinsics, groups: Index) -> Freed:
-    """What `free` of the cameras numbered by `groups` changes about a reconstruction that is `settled`."""
+    """The effect of the parameters `free`, shared within `groups` of cameras, on a reconstruction that is `settled`."""
     other = _adjusted(problem, held, free, groups)
     before, after = robust_cost(problem, held), robust_cost(problem, other)
     auc = closeness(held.R, held.centres, other.R, other.centres, 20.0)

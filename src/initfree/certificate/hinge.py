@@ -1,9 +1,9 @@
-"""What joins two parts of a reconstruction: landmarks all over a place, or on a line or a spot, about which they may turn?
+"""Hinges: two parts joined along a line or at a spot, about which they can turn.
 
-The covariance (`modes`) knows the neighbourhood of an optimum. Two parts that are joined along a pole have several optima,
-each turned about it, and the noise of the pole's landmarks, which the optimum has moved to where they please it, can hold
-one of them firmly. Where the landmarks lie is seen without it: how far they are from the line that fits them best, beside
-how far they reach along it, and beside the size of the parts that they hold.
+Two parts joined along a pole have several optima, each rotated about it. The covariance (`modes`) describes only the
+neighbourhood of one, and the noise of the pole's landmarks can make it look certain. The positions of the joining
+landmarks show a hinge: their deviation from the best line, relative to their extent along it, and to the size of the
+parts.
 """
 
 from dataclasses import dataclass
@@ -16,27 +16,27 @@ from initfree.certificate.thresholds import LEAST_PART, MIN_HINGE_LEVER, MIN_HIN
 from initfree.data.tracks import Array, Tracks
 
 FEW = 60
-"""landmarks; where more join two parts, their noise is no hinge, and the covariance tells"""
+"""landmarks; with more, their noise cannot hide a hinge from the covariance"""
 _FAR = 0.1
-"""share of the landmarks, those farthest from the line, that do not count: wrong matches that happen to fit"""
+"""share of the landmarks, the farthest from the line, that are ignored as wrong matches"""
 
 
 @dataclass(frozen=True)
 class Hinge:
-    """The cut of the images whose joining landmarks lie most nearly on a line or at a spot."""
+    """The cut of the images whose joining landmarks are nearest to a line or a spot."""
 
     smaller: NDArray[np.bool_]
-    """(cameras,): the smaller part; none where more than a few landmarks join all parts"""
+    """(cameras,): the smaller part; empty if many landmarks join all parts"""
     joining: int
     """landmarks that fit in both parts"""
     thickness: float
-    """their deviation from the line that fits them best, over the deviation along it; 1 where there is no such cut"""
+    """their deviation from the best line over the deviation along it; 1 without such a cut"""
     lever: float
     """the same deviation over the size of the smaller of the two parts"""
 
     @property
     def hold(self) -> float:
-        """Above one where it is neither a line nor a spot."""
+        """Above one if the landmarks are neither on a line nor at a spot."""
         return min(self.thickness / MIN_HINGE_THICKNESS, self.lever / MIN_HINGE_LEVER)
 
     @property
@@ -46,7 +46,7 @@ class Hinge:
 
 
 def thinnest_hinge(tracks: Tracks, agrees: NDArray[np.bool_], xyz: Array) -> Hinge:
-    """Of the weak cuts between images that with the thinnest joint; `agrees` are the observations that do."""
+    """Of the weak cuts between images the one nearest to a hinge; `agrees` are the agreeing observations."""
     order = sweep_order(tracks, agrees)
     first, last = reach(tracks, order, agrees)
     joining = across(tracks, first, last)
@@ -64,14 +64,14 @@ def thinnest_hinge(tracks: Tracks, agrees: NDArray[np.bool_], xyz: Array) -> Hin
 
 
 def _line(points: Array) -> tuple[float, float]:
-    """Deviations of points along the line that fits them best, and from it, the farthest few left out."""
+    """Deviations of points along the best line and from it, without the farthest few."""
     _, off = _about_line(points)
     along, off = _about_line(points[off <= np.quantile(off, 1.0 - _FAR)])
     return float(np.sqrt(np.mean(along**2))), float(np.sqrt(np.mean(off**2)))
 
 
 def _about_line(points: Array) -> tuple[Array, Array]:
-    """Where points lie along the line that fits them best, from their middle, and how far from it."""
+    """Positions of points along the best line, relative to their centre, and distances from it."""
     centred = points - points.mean(axis=0)
     direction = np.linalg.svd(centred, full_matrices=False)[2][0]
     along = centred @ direction

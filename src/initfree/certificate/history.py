@@ -1,4 +1,4 @@
-"""How a reconstruction came about: what no figure of the problem and the reconstruction can tell."""
+"""The history of a reconstruction: facts that do not follow from problem and reconstruction."""
 
 from dataclasses import dataclass
 
@@ -16,18 +16,18 @@ class History:
     confirmed: bool = False
     """a second start found the same reconstruction"""
     left_out: tuple[str, ...] = ()
-    """images that agree with nothing and are not part of the reconstruction"""
+    """rejected images, which are not part of the reconstruction"""
     left_out_because: str = ""
-    """what was wrong with them"""
+    """reason of their rejection"""
     resected: bool = False
-    """some images were placed by the landmarks of the others"""
+    """some images were resected from the landmarks of the others"""
     intrinsics_doubt: str = ""
-    """why the given intrinsics look wrong, if they do and nothing better was found"""
+    """why the given intrinsics look wrong, if no better ones were found"""
     joint: Joint | None = None
-    """the weakest joint over the observations before wrong ones were left out"""
+    """the weakest joint over all observations before wrong ones were removed"""
     focal_lengths: FocalLengths | None = None
     """focal lengths of the camera models that were tried"""
     focal_rise: float | None = None
     """`focal.focal_rise` of nearly the same observations, where it is far above its threshold"""
     baselines: Baselines | None = None
-    """of these observations, where they are known already"""
+    """baselines of these observations, if already computed"""

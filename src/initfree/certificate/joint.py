@@ -1,7 +1,7 @@
-"""Where do the images hold together least? Two parts that are right in themselves can be joined wrongly.
+"""The weakest joint: the cut between images with the fewest fitting landmarks across it.
 
-All that joins them is then wrong, and all of it may be a small share of the observations, even of every single camera's:
-nothing looks bad but the cut between the parts.
+Two right parts can be joined wrongly. The landmarks that join them are then wrong, but may be a small share of the
+observations, even of each camera's. Only the cut between the parts shows it.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ class Joint:
     fitting: int
     """of these, that fit an image on either side"""
     observations: int
-    """over which this was counted"""
+    """number of counted observations"""
     overall: float
     """share of these that fit"""
 
@@ -45,7 +45,7 @@ class Joint:
 
 
 def least_joining(part: Index) -> Index:
-    """Landmarks that must join a part of so many cameras, the smaller one, with the others."""
+    """Least number of landmarks that must join a smaller part of so many cameras with the others."""
     return np.where(part < LEAST_PART, MIN_CONSENSUS, MIN_JOINING)
 
 
@@ -62,23 +62,23 @@ def sweep_order(tracks: Tracks, fits: NDArray[np.bool_]) -> Index:
 
 
 def weakest_joint(tracks: Tracks, fits: NDArray[np.bool_], expected: Callable[[Array], Array]) -> Joint:
-    """The cut that holds least: with fewer fitting landmarks than it must have, else with a share most below the expected.
+    """The weakest cut: with fewer fitting landmarks than required, else with a share most below the expected.
 
-    Tried are the cuts of `sweep_order`; `expected` says which share of so many should fit.
+    Candidates are the cuts of `sweep_order`; `expected` is the share of so many landmarks that should fit.
     """
     order = sweep_order(tracks, fits)
     joining, good = (across(tracks, *reach(tracks, order, chosen)) for chosen in (np.ones_like(fits), fits))
     share = good / np.maximum(joining, 1)
     first = np.arange(1, tracks.cameras)
     least = least_joining(np.minimum(first, tracks.cameras - first))
-    # Cuts that nothing holds come first, the emptiest before others.
+    # Cuts with too few landmarks come first, in ascending order.
     below = np.where(good < least, good - least - 1.0, share - expected(np.maximum(joining, 1).astype(np.float64)))
     k = int(np.argmin(below))
     return Joint(smaller_part(order, k), int(joining[k]), int(good[k]), len(fits), float(np.mean(fits)))
 
 
 def smaller_part(order: Index, k: int) -> NDArray[np.bool_]:
-    """(cameras,): the smaller of the two parts where the order is cut after place k."""
+    """(cameras,): the smaller of the two parts of the cut after place k of the order."""
     smaller = np.zeros(len(order), dtype=bool)
     smaller[order[: k + 1] if 2 * (k + 1) <= len(order) else order[k + 1 :]] = True
     return smaller

@@ -1,9 +1,8 @@
-"""Is it determined? How far another reconstruction that fits as well may be from this one, and which images would move.
+"""Determination: the distance of other reconstructions that fit as well, and the images that would move.
 
-Two groups of cameras that are joined by landmarks at one place or along a pole fit perfectly however they are turned about
-it; every share and every residual is that of a true reconstruction. What tells is the covariance (`uncertainty`): drawn from
-it are reconstructions that the noise could as well have led to, and their distance from this one is what the metrics of the
-paper will say about its own distance from the truth.
+Two groups of cameras joined by landmarks at one spot or along a pole fit at any angle about it, with residuals of a right
+reconstruction. The covariance (`uncertainty`) shows this. Reconstructions drawn from it are as likely under the noise; their
+distance from this one, by the paper's metrics, predicts its own distance from the truth.
 """
 
 from dataclasses import dataclass
@@ -23,11 +22,11 @@ KEYPOINT_NOISE = 0.3
 """pixels: least noise of a keypoint, however well it fits"""
 DRAWN = 24
 DRAWN_LARGE = 6
-"""reconstructions drawn; each of a problem that is not inverted densely costs a pass over all observations"""
+"""reconstructions drawn for large problems; each costs a pass over all observations"""
 _RIGID = 0.6
 """share of a mode that two rigid groups explain; less is called bending"""
 _NOTABLE_TURN, _NOTABLE = 0.5, 0.01
-"""degrees, shares: smaller motions are not worth a word"""
+"""degrees, shares: smaller motions are not reported"""
 _ROUNDS = 10
 _SPOT, _THIN = 0.1, 0.2
 """largest deviation of landmarks at a spot, in extents; second over first of landmarks along a line"""
@@ -50,10 +49,10 @@ class WeakestMode:
     joining: int
     """landmarks that both groups see and that fit"""
     shape: str
-    """where these are: "at a spot", "along a line", or nothing special"""
+    """their shape: "at a spot", "along a line", or empty"""
 
     def sentence(self, names: tuple[str, ...]) -> str:
-        """In plain words."""
+        """The mode in words."""
         few, many = (_listed(names, group) for group in (self.smaller, ~self.smaller))
         held = f"{self.joining} landmarks {self.shape}".rstrip()
         ways = [
@@ -68,7 +67,7 @@ class WeakestMode:
 
 @dataclass(frozen=True)
 class Determination:
-    """How close to this reconstruction those are that fit as well: all but a few of those drawn are at least as close."""
+    """Closeness of reconstructions drawn from the covariance: all but a few are at least as close."""
 
     rotation_auc20: float
     translation_auc20: float
@@ -79,7 +78,7 @@ class Determination:
 
     @cached_property
     def deviations(self) -> Uncertainty:
-        """Of every camera, with at least the least noise."""
+        """Deviations of every camera, for at least the least noise."""
         return self.system.uncertainty(self.noise)
 
     @cached_property
@@ -137,7 +136,7 @@ def weakest_mode(system: CameraSystem, noise: float) -> WeakestMode:
     deviations, directions = weakest_modes(system, 1)
     step = noise * deviations[0] * directions[0]
     R, centres = system.cameras[0], system.centres
-    # A camera that turns with the world by q has ω = -R q, one that moves with it by d has γ = -R d.
+    # A camera that rotates with the world by q has ω = -R q, one that moves with it by d has γ = -R d.
     field = np.column_stack([-np.einsum("nji,nj->ni", R, part) for part in (step[:, :3], step[:, 3:])])
     second, motions = _two_groups(field, centres)
     left = np.where(second[:, None], *(field - _rigid_field(motion, centres) for motion in motions[::-1]))
@@ -157,21 +156,23 @@ def weakest_mode(system: CameraSystem, noise: float) -> WeakestMode:
 
 
 def _rigid_field(motion: Array, centres: Array) -> Array:
-    """(cameras, 6): how cameras turn and move with a world that goes X -> X + q × X + d + s X, motion (q, d, s)."""
+    """(cameras, 6): rotation and translation of the cameras under a motion (q, d, s) of the world, X -> X + q × X + d + s
+    X."""
     q, d, s = motion[:3], motion[3:6], motion[6]
     return np.column_stack([np.broadcast_to(q, centres.shape), np.cross(q, centres) + d + s * centres])
 
 
 def _motion(field: Array, centres: Array) -> Array:
-    """The motion (q, d, s) of the world that explains a field best, in the sense of least squares."""
+    """The motion (q, d, s) of the world that explains a field best, by least squares."""
     columns = [_rigid_field(unit, centres).ravel() for unit in np.eye(7)]
     return np.asarray(np.linalg.lstsq(np.column_stack(columns), field.ravel(), rcond=None)[0], dtype=np.float64)
 
 
 def _two_groups(field: Array, centres: Array) -> tuple[NDArray[np.bool_], list[Array]]:
-    """Cameras in two groups, each of which moves as one thing as far as that goes, and the motions of both.
+    """Two groups of cameras, each moving as rigidly as possible, and their motions.
 
-    From the signs along the field's principal direction, cameras go over to the motion that explains them better.
+    The signs along the field's principal direction are the first groups; cameras then join the motion that explains them
+    better.
     """
     centred = field - field.mean(axis=0)
     second = centred @ np.linalg.svd(centred, full_matrices=False)[2][0] > 0.0
@@ -187,7 +188,7 @@ def _two_groups(field: Array, centres: Array) -> tuple[NDArray[np.bool_], list[A
 
 
 def _joint(system: CameraSystem, group: NDArray[np.bool_]) -> tuple[int, str]:
-    """How many landmarks fit in both groups, and where they lie."""
+    """Number of landmarks that fit in both groups, and their shape."""
     t, counted = system.tracks, system.weight > 0.0
     inside, outside = (
         np.bincount(t.landmark[counted & chosen[t.cam]], minlength=t.landmarks) > 0 for chosen in (group, ~group)

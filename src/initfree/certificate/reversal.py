@@ -1,7 +1,7 @@
-"""Is there another? A thing seen from afar looks the same turned inside out: depths reversed, rotations mirrored (Necker).
+"""Depth reversal: a distant object looks the same with reversed depths and mirrored rotations (Necker).
 
-Under parallel projection the two cannot be told apart; perspective tells, as far as it exceeds the noise. A reconstruction
-that is the wrong one of the two fits nearly as well, and every share of it is that of a right one.
+Parallel projection cannot distinguish the two; perspective can, if it exceeds the noise. The wrong one fits nearly as
+well, with the figures of a right one.
 """
 
 from collections.abc import Iterator
@@ -22,19 +22,19 @@ WEAK_PERSPECTIVE = 0.1
 """deviation of a camera's depths over their median, for the median camera, below which the reversal is tried"""
 _STEPS = 20
 NEIGHBOURHOOD = 60
-"""cameras of a large problem that are asked first"""
+"""cameras of a large problem that are tested first"""
 _LARGE, _NEIGHBOURHOODS = 1000, 8
-"""cameras of a problem that is not asked as a whole where so many neighbourhoods, evenly taken, all lead back"""
+"""cameras of a problem that is not tested as a whole if so many evenly spaced neighbourhoods all return"""
 
 
 def reversal_rise(problem: Problem, reconstruction: Reconstruction) -> float | None:
-    """How much worse the reversed reconstruction fits, adjusted: 2 (E' - E)/σ² with σ² = E/observations, as in
-    `focal.focal_rise`; negative where it fits better, None where perspective tells the two apart anyway, or where
-    the way leads back (from a plane turned inside out, say).
+    """Rise of the cost of the reversed reconstruction after an adjustment: 2 (E' - E)/σ² with σ² = E/observations, as in
+    `focal.focal_rise`; negative if it fits better. None if perspective excludes a reversal, or if the adjustment returns
+    to the given reconstruction (as for a plane).
 
-    Of a large problem neighbourhoods of cameras are asked first. What the whole, reversed, costs is at least what its parts
-    do, each adjusted alone: where one part tells the two apart, the whole does. And where every part, reversed, comes back
-    by itself, nothing would keep the whole from it.
+    Neighbourhoods of cameras of a large problem are tested first. The reversed whole costs at least as much as its parts,
+    each adjusted alone, so one part that excludes a reversal suffices. If every reversed part returns, the whole would
+    too.
     """
     if _perspective(problem, reconstruction) > WEAK_PERSPECTIVE:
         return None
@@ -59,8 +59,8 @@ def _rise(problem: Problem, reconstruction: Reconstruction) -> float | None:
 
 
 def _neighbourhoods(problem: Problem) -> Iterator[tuple[Problem, Index, Index]]:
-    """The cameras nearest, in landmarks shared, to the one that sees most, with their landmarks; of many cameras also those
-    nearest to others, evenly taken by the steps that they are away from it."""
+    """The cameras that share most landmarks with the one that sees most; for many cameras, also the neighbourhoods of
+    others, evenly spaced by their distance from it in the graph."""
     shared, n = problem.tracks.covisible, problem.tracks.cameras
     if n <= 2 * NEIGHBOURHOOD:
         return

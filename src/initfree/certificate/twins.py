@@ -1,13 +1,12 @@
-"""Is it duplicated? Equal parts of a scene that were taken for one lie on top of each other, and every residual is small.
+"""Duplication: parts of a scene that look alike were merged, and every residual is small.
 
-What tells is what is missing. Two images from about the same place see about the same landmarks; of two images of two
-equal towers, put on top of each other, neither sees what the other one does, but for the landmarks that a matcher confused.
-So the images are cut in two where they share least, and of the landmarks that an image should see, because another image
-sees them from nearly the same side, the share that it does see is counted: across the cut, and within the two groups.
-A track that a matcher loses (a sparse set) is lost in both alike; one that a tracker loses (a video) on the way to a farther
-image, so that pairs of images are compared with those that are as far apart. What a camera sees nearer hides what is behind
-it (houses between two streets). Only cuts count whose groups stand among each other: two parts of a scene, or the two ends
-of a street, have nothing to miss.
+Missing observations show it. Two images from about the same place see about the same landmarks. Images of two equal
+towers on top of each other do not share landmarks, apart from those that the matcher confused. So the images are cut in
+two where they share least. For landmarks that an image should see, because another image sees them from nearly the same
+side, the share that it does see is counted across the cut and within the two groups. A matcher loses tracks in both
+alike; a tracker loses them on the way to a farther image, so image pairs are compared at equal distances. Nearer
+landmarks occlude what is behind them (houses between two streets). Only cuts with interleaved groups count: two separate
+parts of a scene, or the ends of a street, miss nothing.
 """
 
 from dataclasses import dataclass
@@ -25,9 +24,9 @@ from initfree.data.tracks import Array, Index, Tracks
 from initfree.engine.kernels import kernel
 
 SAME_SIDE = 20.0
-"""degrees between two rays to a landmark within which a matcher would know it again"""
+"""degrees between two rays to a landmark within which a matcher would recognise it"""
 SAME_SCALE = 2.0
-"""times as far from a landmark, within which a matcher would"""
+"""ratio of distances to a landmark within which a matcher would recognise it"""
 AMONG = 0.25
 """landmarks to be seen across a cut, over what there would be if both groups stood in one place"""
 LEAST_GROUP, LEAST_SHARE = 4, 0.1
@@ -50,13 +49,13 @@ _INNER = 0.02
 
 @dataclass(frozen=True)
 class Duplication:
-    """How the images of two groups that stand among each other share landmarks, beside how those of one group do."""
+    """Sharing of landmarks between two interleaved groups of images, relative to that within a group."""
 
     smaller: NDArray[np.bool_]
-    """(cameras,): the smaller group; none where no cut has groups that stand among each other"""
+    """(cameras,): the smaller group; empty if no cut has interleaved groups"""
     sharing: float
-    """share of what images of the two groups should both see that they do, over the same within the group that shares less;
-    1 in right reconstructions, at most the share of confused landmarks in duplicated ones"""
+    """share of common landmarks among those that images of both groups should see, over the same within the group that
+    shares less; 1 in right reconstructions, at most the share of confused landmarks in duplicated ones"""
     twins: float
     """share of the smaller group's own landmarks that have one of the other group's within 3 px wherever either is seen"""
 
@@ -68,9 +67,9 @@ class _Pairs:
     i: Index
     k: Index
     expected: Array
-    """landmarks that one sees and the other should"""
+    """number of landmarks that one sees and the other should see"""
     shared: Array
-    """those of them that both see"""
+    """number of these that both see"""
 
     def subset(self, chosen: NDArray[np.bool_]) -> "_Pairs":
         return _Pairs(self.i[chosen], self.k[chosen], self.expected[chosen], self.shared[chosen])
@@ -92,7 +91,7 @@ class _Pairs:
             _, vectors = eigh(scaled.toarray(), subset_by_index=(n - 1, n - 1))
         else:
             first = np.random.default_rng(0).normal(size=n)
-            # Only an order is asked for: the last digits of a vector with close neighbours in the spectrum take minutes.
+            # Only the order matters: the last digits of a vector with close eigenvalues would take minutes.
             _, vectors = eigsh(scaled, k=1, which="LA", v0=first, ncv=40, tol=1e-3)  # pyright: ignore[reportArgumentType]
         return np.argsort(vectors[:, 0] * scale, kind="stable")
 
@@ -132,7 +131,7 @@ class _Pairs:
 def duplication(
     tracks: Tracks, m: Array, unit: Array, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_]
 ) -> Duplication:
-    """The cut of the images with the least sharing; `counts` are the observations that agree."""
+    """The cut of the images with the least sharing; `counts` are the agreeing observations."""
     pairs = _sharing(tracks, m, cameras, xyz, counts).joined
     order = pairs.by_sharing(tracks.cameras)
     nobody = Duplication(np.zeros(tracks.cameras, dtype=bool), 1.0, 0.0)
@@ -161,9 +160,9 @@ def duplication(
 
 
 def merged_observations(tracks: Tracks, counts: NDArray[np.bool_], group: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Observations in `group` of landmarks that fit in it and in the other: if parts were taken for one, these did it.
+    """Observations in `group` of landmarks that fit in both groups: these merged parts that look alike.
 
-    Without them either half of such a track is right; tracks across the groups that do not fit join them as they are.
+    Without them both halves of such a track are right; tracks across the groups that do not fit join them rightly.
     """
     fits = counts.astype(np.float64)
     inside, outside = (

@@ -1,4 +1,4 @@
-"""How certain is it? The covariance of cameras and landmarks at the optimum, free of the gauge.
+"""Uncertainty: the covariance of cameras and landmarks at the optimum, free of the gauge.
 
 Near the optimum the errors of an adjustment are normal, with the inverse of its normal equations times the noise's variance
 as covariance (Triggs and others 2000, section 9). With the landmarks eliminated, the cameras' part of it is the inverse of
@@ -6,12 +6,11 @@ the reduced camera system, whose block (i, k) is
 
     S_ik = Σ_j ( δ_ik J_i'J_i - J_i'B_i V_j^-1 B_k'J_k ),      V_j = Σ_i B_i'B_i.
 
-S is singular along the seven similarities of the world: no image tells where it lies, how it is turned, how large it is. The
-pseudo-inverse leaves out just these (inner constraints): a deviation is that from the reconstruction moved as a whole to
-where its cameras fit best, and no other choice of a gauge has a smaller trace.
+S is singular along the seven similarities of the world, which no image determines. The pseudo-inverse excludes just these
+(inner constraints): deviations are relative to the reconstruction as a whole, and no other gauge has a smaller trace.
 
-A camera moves by (ω, γ, log f, k1, k2): ω turns it about its own centre and γ moves the centre, in its own frame and in
-units of the scene's extent, so that all numbers are radians and shares and can be compared.
+The parameters of a camera are (ω, γ, log f, k1, k2): ω rotates it about its centre and γ moves the centre, in its own
+frame and in units of the scene's extent, so that all are radians or shares.
 """
 
 from collections.abc import Callable
@@ -34,7 +33,7 @@ GAUGE = 7
 DENSE = 3000
 """unknowns of the cameras (500 poses) up to which their system is inverted as a dense matrix"""
 _LEAST_STIFFNESS = 1e-13
-"""of a number's diagonal entry: what rounding leaves of a direction that nothing holds; it keeps the system definite"""
+"""share of a diagonal entry that keeps the system definite in undetermined directions"""
 _STIFFER = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
 """the same, tried in turn"""
 _COLUMNS = 120
@@ -62,9 +61,9 @@ class Uncertainty:
 
 
 def scene_extent(xyz: Array, centres: Array) -> tuple[Array, float]:
-    """The middle of the landmarks, and the median distance of landmarks or of cameras from theirs, whichever is larger.
+    """The centre of the landmarks, and the median distance of landmarks or of cameras from theirs, whichever is larger.
 
-    Medians do not ask how far the farthest are; a small thing seen from afar is as large as the ring around it.
+    Medians ignore the farthest; a small object in a large ring of cameras has the extent of the ring.
     """
     middles = [np.median(points, axis=0) for points in (xyz, centres)]
     spreads = [np.median(np.linalg.norm(p - q, axis=1)) for p, q in zip((xyz, centres), middles, strict=True)]
@@ -73,13 +72,13 @@ def scene_extent(xyz: Array, centres: Array) -> tuple[Array, float]:
 
 @dataclass(frozen=True)
 class CameraSystem:
-    """S at the optimum, over the observations that agree, with what it takes to invert it."""
+    """S at the optimum, over the agreeing observations, and its inverse."""
 
     tracks: Tracks
     weight: Array
-    """(observations,): one where an observation counts, else zero"""
+    """(observations,): one if an observation counts, else zero"""
     cameras: Cameras
-    """in a world whose origin is the scene's middle and whose unit is its extent"""
+    """in a frame with the scene's centre as origin and its extent as unit"""
     xyz: Array
     image: tuple[Array, Array, bool]
     """m, unit and cheirality of `euclidean.kernels`"""
@@ -97,7 +96,7 @@ class CameraSystem:
     extent: float
 
     def __getstate__(self) -> dict[str, object]:
-        """Without what was computed of it: a result goes from process to process."""
+        """Without computed values, because results are sent between processes."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
@@ -112,7 +111,7 @@ class CameraSystem:
 
     @cached_property
     def gauge(self) -> Array:
-        """(unknowns, 7), orthonormal: how the cameras move with the world.
+        """(unknowns, 7), orthonormal: motions of the cameras with the world.
 
         X -> X + q × X + d + s X takes a centre c to c + q × c + d + s c, and turns the camera by ω = -R q; γ = -R δc.
         """
@@ -129,7 +128,7 @@ class CameraSystem:
 
     @cached_property
     def dense(self) -> Array:
-        """S with priors and what keeps it definite, but not along the gauge."""
+        """S with priors and a small diagonal that keeps it definite, except along the gauge."""
         S = np.zeros((self.size, self.size))
         add_blocks(self.pairs.row, self.pairs.column, self.parameters.column, self.blocks, self.size, S.reshape(-1))
         S += np.triu(S, 1).T
@@ -137,7 +136,7 @@ class CameraSystem:
         return S
 
     def _stiffened(self, diagonal: Array) -> Array:
-        """Priors, and a little more where a direction may have nothing."""
+        """Priors, and a small diagonal for undetermined directions."""
         return self.parameters.prior + _LEAST_STIFFNESS * np.where(diagonal > 0.0, diagonal, self._level)
 
     @cached_property
@@ -150,8 +149,8 @@ class CameraSystem:
     def factor(self) -> Array:
         """Cholesky factor of S + level GG', whose inverse is S⁺ + GG'/level.
 
-        Where rounding leaves no definite matrix, something is held by nothing (or is out of all proportion), and a little
-        more stiffness makes its deviation large and finite.
+        If rounding makes the matrix indefinite, some direction is undetermined, and a little more stiffness makes its
+        deviation large and finite.
         """
         held = self.dense + self._level * (self.gauge @ self.gauge.T)
         diagonal = np.diagonal(held).copy()
@@ -203,7 +202,7 @@ class CameraSystem:
         raise np.linalg.LinAlgError("the reduced camera system has negative or undefined stiffness")
 
     def response(self, noise: Array) -> Array:
-        """How the cameras' optimum moves where observations move by `noise` pixels, (observations, 2): -S⁺ gradient."""
+        """Motion of the cameras' optimum if observations move by `noise` pixels, (observations, 2): -S⁺ gradient."""
         m, unit, cheirality = self.image
         moved = MetricSystem(self.tracks, self.parameters.slots)
         moved.assemble(self.cameras, self.xyz, (m + noise / unit, unit, cheirality), self.weight)
@@ -227,7 +226,7 @@ class CameraSystem:
 
     @cached_property
     def tells(self) -> bool:
-        """Whether there is enough that fits, in numbers that can be computed with, to tell any deviation."""
+        """Whether enough observations fit, with finite values, to compute deviations."""
         if self.redundancy < 1 or not np.isfinite(self.blocks).all():
             return False
         try:
@@ -238,7 +237,7 @@ class CameraSystem:
             return False
 
     def uncertainty(self, noise: float | None = None) -> Uncertainty:
-        """Of every camera; with the noise that the residuals show, or another. Infinite where too little fits to tell."""
+        """Deviations of every camera, for the noise of the residuals or another; infinite if too few observations fit."""
         noise = self.noise if noise is None else noise
         if not self.tells:
             nothing = np.full(self.tracks.cameras, np.inf)
@@ -282,7 +281,7 @@ def camera_system(
     free: FreeIntrinsics = POSES_ONLY,
     groups: Index | None = None,
 ) -> CameraSystem:
-    """The reduced camera system over the observations that `counts` names, of landmarks that have two of them.
+    """The reduced camera system over the observations `counts` of landmarks with two or more of them.
 
     `m` (observations, 2) normalised, `unit` (observations, 2) pixels per normalised unit; `free` and `groups` say which
     intrinsics were free, and which cameras share them, as in the adjustment.
@@ -290,7 +289,7 @@ def camera_system(
     seen = np.bincount(tracks.landmark[counts], minlength=tracks.landmarks)
     weight = (counts & (seen >= 2)[tracks.landmark]).astype(np.float64)
     used = np.flatnonzero(seen >= 2)
-    # What a failed start left at infinity counts for nothing.
+    # Infinite values of a failed start do not count.
     R, t, focal, radial = (np.nan_to_num(part, posinf=0.0, neginf=0.0) for part in cameras)
     xyz = np.nan_to_num(xyz, posinf=0.0, neginf=0.0)
     middle, extent = scene_extent(xyz[used], -np.einsum("nji,nj->ni", R, t)) if len(used) else (np.zeros(3), 1.0)

@@ -1,6 +1,6 @@
-"""The one place that says whether a reconstruction is accepted.
+"""The verdict: whether a reconstruction is accepted.
 
-How the thresholds were chosen, and how often the verdict is wrong on data that it never saw, stands in docs/certificate.md.
+docs/certificate.md reports how the thresholds were chosen, and the error rate of the verdict on other data.
 """
 
 from dataclasses import asdict, dataclass
@@ -77,7 +77,7 @@ def in_order_of(problem: Problem, reconstruction: Reconstruction) -> Reconstruct
 
 
 def judge(evidence: Evidence) -> Certificate:
-    """Accepted if every check passes; doubts do not count where a second start confirmed the reconstruction."""
+    """Accept the reconstruction if every check passes; doubts do not count if a second start confirmed it."""
     findings: list[Finding] = []
     for group in CHECKS:
         found = [finding for check in group if (finding := check(evidence)) is not None]

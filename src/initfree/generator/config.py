@@ -17,7 +17,7 @@ SpoiltShare = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(ge=1)]
 Vector = tuple[float, float, float]
 
-_strict = ConfigDict(extra="forbid")
+_strict = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
 @dataclass(frozen=True, config=_strict)
@@ -74,6 +74,9 @@ class Blend:
     kind: Literal["blend"]
     path: Path
     landmarks: Count = 4000
+    objects: tuple[str, ...] = ()
+    """Names of the objects that landmarks lie on, by default all that render; the others hide them all the same. A mesh
+    without faces is a point cloud: its points are the landmarks."""
     sampling: Literal["area", "vertices"] = "area"
     two_sided: bool = True
 
@@ -235,7 +238,7 @@ class BlenderPath:
     """Used for curves; an animated camera brings its own orientation."""
 
 
-Route = Annotated[Rings | Lateral | Orbit | Grid | Curve, Field(discriminator="kind")]
+Route = Annotated[Rings | Lateral | Orbit | Grid | Curve | BlenderPath, Field(discriminator="kind")]
 
 
 @dataclass(frozen=True, config=_strict)

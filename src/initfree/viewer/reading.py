@@ -29,8 +29,12 @@ def read_scene(directory: Path, second: Path | None = None, most: int = MOST) ->
     scene = replace(scene, model=_checked(directory, replace(scene.model, name=named(directory))))
     if second is None:
         return scene
-    other = _checked(second, model_of(_model(second), named(second), most))
-    return replace(scene, other=aligned(other, scene.model))
+    return replace(scene, other=aligned(read_model_of(second, most), scene.model))
+
+
+def read_model_of(directory: Path, most: int | None = None) -> Model:
+    """The cameras and landmarks of a folder alone."""
+    return _checked(directory, model_of(_model(directory), named(directory), most))
 
 
 def named(directory: Path) -> str:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
@@ -24,27 +25,32 @@ class WorkerCrash(InputError):
 
 
 def environment() -> Path:
-    """Where the worker's environment is, or would be: INITFREE_BLENDER, or the user's cache."""
+    """Where the worker's environment is, or would be: INITFREE_BLENDER (which may name Blender's program too), or the
+    user's cache."""
     chosen = os.environ.get("INITFREE_BLENDER")
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(chosen) if chosen else Path(cache) / "initfree" / "blender"
 
 
 def version() -> str | None:
-    """The version of bpy in the worker's environment; None where there is none."""
+    """The version of Blender, or of bpy in the worker's environment; None where there is none."""
+    if environment().is_file():
+        return _version_of(environment())
     places = [environment() / "Lib" / "site-packages", *environment().glob("lib/python3*/site-packages")]
     found = next(iter(distributions(name="bpy", path=[str(place) for place in places])), None)
     return found.version if found else None
 
 
 def installed() -> bool:
-    """Whether the worker's environment is there, with bpy in it."""
-    return _python().is_file() and version() is not None
+    """Whether the worker's environment is there, with bpy in it, or Blender itself."""
+    return version() is not None and (environment().is_file() or _python().is_file())
 
 
 def setup() -> Path:
     """Create the environment and install bpy (about 400 MB) with pip; an existing one is kept."""
     target = environment()
+    if target.is_file():
+        raise InputError(f"INITFREE_BLENDER is Blender's program {target}, which needs no setup; expected a directory")
     if not _python().is_file():
         python = sys.executable if sys.version_info[:2] == (3, 11) else shutil.which("python3.11")
         if python is None:
@@ -60,7 +66,7 @@ def require() -> None:
     if not installed():
         raise InputError(
             f"Blender is not set up in {environment()}: run `initfree blender setup` once "
-            f"(it installs {BPY}), or set INITFREE_BLENDER to an environment that has bpy"
+            f"(it installs {BPY}), or set INITFREE_BLENDER to Blender's program or to an environment that has bpy"
         )
 
 
@@ -91,7 +97,12 @@ def run(job: dict[str, Any], folder: Path, progress: Callable[[str], None] = lam
     require()
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
     log = folder / "worker.log"
-    command = [str(_python()), str(Path(__file__).with_name("worker.py")), str(folder)]
+    worker_file = str(Path(__file__).with_name("worker.py"))
+    if environment().is_file():
+        options = ["--background", "--factory-startup", "--python-exit-code", "1"]
+        command = [str(environment()), *options, "--python", worker_file, "--", str(folder)]
+    else:
+        command = [str(_python()), worker_file, str(folder)]
     lines = []
     # PYTHON* variables of this environment must not leak into the other.
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
@@ -110,6 +121,14 @@ def run(job: dict[str, Any], folder: Path, progress: Callable[[str], None] = lam
         said = [*lines, *log.read_text(errors="replace").splitlines()]
         words = next((line for line in reversed(said) if line.strip()), "nothing")
         raise InputError(f"Blender's worker failed: {words.removeprefix('initfree: ')}")
+
+
+@cache
+def _version_of(program: Path) -> str | None:
+    """What `blender --version` says: "Blender 4.5.3 LTS" in its first line."""
+    said = subprocess.run([str(program), "--version"], capture_output=True, text=True, check=False).stdout
+    words = said.split(maxsplit=2)[:2]
+    return words[1] if words[:1] == ["Blender"] else None
 
 
 def _python() -> Path:

@@ -102,7 +102,8 @@ def render(job: dict, folder: str) -> None:
 
 def distances(centres: list) -> list:
     """Of the nearest and the farthest point of the scene, from every centre."""
-    vertices, faces, _ = evaluated_meshes()
+    meshes = evaluated_meshes()
+    vertices, faces = meshes["vertices"], meshes["faces"]
     tree = BVHTree.FromPolygons(vertices.tolist(), faces.tolist())
     farthest = [np.linalg.norm(vertices - centre, axis=1).max() for centre in centres]
     return [(tree.find_nearest(c.tolist())[3], float(far)) for c, far in zip(centres, farthest, strict=True)]

@@ -50,12 +50,18 @@ def presets() -> dict[str, Config]:
 
 
 def load(name_or_path: str | Path, **overrides: Any) -> Config:
-    """The preset of that name, or the configuration in that TOML file, with flags laid over it.
+    """The preset of that name, or the configuration in that TOML or .blend file, with flags laid over it.
 
-    Paths inside a TOML file are relative to it.
+    Paths inside a TOML file are relative to it. A .blend file holds what the panel initfree saved in it.
     """
     path = files.find(_DIRECTORY, name_or_path)
-    table = files.read(path)
+    if path.suffix == ".blend":
+        from initfree.generator.blender.scene import settings_of
+
+        table = files.parse(settings_of(path), path)
+        table["scene"] = {**table.get("scene", {}), "path": path.name}
+    else:
+        table = files.read(path)
     for section in ("scene", "trajectory"):
         value = table.get(section)
         if isinstance(value, dict) and isinstance(value.get("path"), str):

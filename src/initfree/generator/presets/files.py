@@ -19,10 +19,18 @@ def find(folder: Path, name_or_path: str | Path) -> Path:
 def read(path: Path) -> dict[str, Any]:
     """The table in a TOML file; its name is the file's unless it says otherwise."""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return parse(path.read_text(encoding="utf-8"), path)
+    except UnicodeDecodeError as error:
         raise InputError(f"{path} is not a TOML file: {error}") from error
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def parse(text: str, path: Path) -> dict[str, Any]:
+    """The table in a TOML text that `path` holds."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path} is not a TOML file: {error}") from error
     table.setdefault("name", path.stem)
     return table

@@ -31,7 +31,7 @@ def build(scene: config.Scene, rng: np.random.Generator) -> Surface:
     if isinstance(scene, config.Blend):
         from initfree.generator.blender.scene import blend
 
-        return blend(scene.path, scene.sampling, scene.two_sided)
+        return blend(scene)
     if isinstance(scene, config.Parts):
         from initfree.generator.scenes.parts import parts
 

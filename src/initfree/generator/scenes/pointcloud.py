@@ -23,11 +23,10 @@ def pointcloud(path: Path, occlusion: str, surfel_size: float, spread: float | N
         raise InputError(f"point cloud {path} has {len(positions)} points; expected at least 13")
     if spread is not None:
         positions = positions * (spread / np.sqrt(positions.var(axis=0).sum()))
-    distances, neighbours = KDTree(positions).query(positions, k=13)
-    spacing = float(np.median(distances[:, 1]))
+    spacing = float(np.median(KDTree(positions).query(positions, k=2)[0][:, 1]))
     oriented = normals is not None
     if normals is None:
-        normals = _least_spread(positions[neighbours])
+        normals = estimated_normals(positions)
     landmarks = Candidates(positions, normals, colors)
     grey = np.zeros((0, 3, 3), np.uint8)
     if occlusion == "none":
@@ -81,7 +80,9 @@ def _ply_normals(cloud: trimesh.PointCloud | trimesh.Trimesh) -> Floats | None:
     return np.stack([np.asarray(vertex[axis], float).ravel() for axis in ("nx", "ny", "nz")], axis=1)
 
 
-def _least_spread(neighbourhoods: Floats) -> Floats:
+def estimated_normals(positions: Floats) -> Floats:
+    """Of each point, the direction in which it and its (at most) 12 nearest neighbours spread least."""
+    neighbourhoods = positions[KDTree(positions).query(positions, k=min(13, len(positions)))[1].reshape(len(positions), -1)]
     centred = neighbourhoods - neighbourhoods.mean(axis=1, keepdims=True)
     return np.linalg.eigh(np.einsum("nki,nkj->nij", centred, centred))[1][:, :, 0]
 

@@ -39,6 +39,8 @@ class Surface:
     """True adds the procedural stone pattern to the colours."""
     fixed: Candidates | None = None
     """Landmarks come from here instead of being sampled by area."""
+    sampled: NDArray[np.bool_] | None = None
+    """(faces,) triangles that landmarks lie on; None: all. The others only hide them."""
     margin: float = 0.0
     """Distance before a landmark where the search for occluders ends (beyond the float tolerance)."""
 
@@ -63,15 +65,15 @@ class Surface:
         """The centroid: of the given landmarks, or of the surface by area."""
         if self.fixed is not None:
             return self.fixed.positions.mean(axis=0)
-        return np.average(self.corners.mean(axis=1), axis=0, weights=np.linalg.norm(self._cross(), axis=1))
+        return np.average(self.corners.mean(axis=1), axis=0, weights=self._areas())
 
     def sample(self, rng: np.random.Generator, count: int) -> Candidates:
         """`count` candidates by area; given landmarks in random order, as many as there are at most."""
         if self.fixed is not None:
             return self.fixed[rng.permutation(len(self.fixed))[:count]]
-        cumulative = np.cumsum(np.linalg.norm(self._cross(), axis=1))
+        cumulative = np.cumsum(self._areas())
         face = np.searchsorted(cumulative, rng.uniform(0, cumulative[-1], count), side="right")
-        face = np.minimum(face, len(cumulative) - 1)
+        face = np.minimum(face, np.flatnonzero(self._areas())[-1])
         # The square root makes the density uniform over the triangle.
         root, second = np.sqrt(rng.uniform(size=count)), rng.uniform(size=count)
         weights = np.stack([1 - root, root * (1 - second), root * second], axis=1)
@@ -84,6 +86,11 @@ class Surface:
         if self.textured:
             colors = colors * stone(positions)[:, None]
         return np.clip(colors + 0.5, 0, 255).astype(np.uint8)
+
+    def _areas(self) -> Floats:
+        """Twice the area of every triangle that landmarks lie on, zero for the others."""
+        areas = np.linalg.norm(self._cross(), axis=1)
+        return areas if self.sampled is None else np.where(self.sampled, areas, 0.0)
 
     def _cross(self) -> Floats:
         a, b, c = np.moveaxis(self.corners, 1, 0)

@@ -1,0 +1,44 @@
+"""The extension for Blender as a zip that its own installer takes."""
+
+import json
+import zipfile
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from initfree.errors import InputError
+from initfree.generator.config import Config
+from initfree.generator.presets import as_table, presets
+
+FOLDER = Path(__file__).with_name("extension")
+_MOMENT = (2026, 1, 1, 0, 0, 0)
+"""of every member: the same sources give the same bytes"""
+
+
+def contents() -> dict[str, str]:
+    """name -> text of every file: the sources, and what the panel mirrors of the generator.
+
+    schema.json is the JSON schema of `Config`: names, defaults, limits and descriptions of the panel's fields.
+    presets.json holds the presets that a scene of Blender can have: all but those of an existing model.
+    """
+    files = {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.iterdir()) if path.is_file()}
+    tables = {name: as_table(one) for name, one in presets().items()}
+    usable = {name: table for name, table in tables.items() if table["scene"]["kind"] != "colmap"}
+    files["schema.json"] = json.dumps(TypeAdapter(Config).json_schema())
+    files["presets.json"] = json.dumps(usable)
+    return files
+
+
+def write_archive(path: Path) -> None:
+    """The zip, whole or not at all."""
+    if not path.parent.is_dir():
+        raise InputError(f"cannot write {path}: there is no directory {path.parent}")
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, text in contents().items():
+                archive.writestr(zipfile.ZipInfo(name, _MOMENT), text, zipfile.ZIP_DEFLATED)
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error

@@ -1,0 +1,135 @@
+"""Runs in Blender's own Python: installs the extension as a user would, works with the panel, and says what came out.
+
+Arguments: the extension's zip, a folder to work in, the command that runs the package.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import bpy
+import numpy as np
+
+ZIP, FOLDER, COMMAND = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+
+
+def world(thing):
+    return np.array(thing.matrix_world).tolist()
+
+
+def refused(operator, **arguments):
+    """What an operator complains of; it must not finish."""
+    try:
+        outcome = operator(**arguments)
+    except RuntimeError as error:
+        return str(error).strip().removeprefix("Error: ")
+    raise SystemExit(f"{operator} ended with {outcome}")
+
+
+def cameras():
+    return [thing for thing in bpy.data.objects if thing.type == "CAMERA" and thing.get("initfree")]
+
+
+said = {}
+bpy.ops.wm.read_factory_settings(use_empty=True)
+bpy.ops.extensions.package_install_files(filepath=ZIP, repo="user_default", enable_on_install=True)
+addon = next(name for name in map(str, bpy.context.preferences.addons.keys()) if name.endswith("initfree"))
+bpy.context.preferences.addons[addon].preferences.command = COMMAND
+s = bpy.context.scene.initfree
+said["fields"] = {
+    table: {name: getattr(group, name) for name, _ in group.bl_rna.properties.items() if name not in ("rna_type", "name")}
+    for table in ("camera", "visibility", "density", "degradation", "render")
+    for group in [getattr(s, table)]
+}
+
+# Bad input, before there is anything.
+s.folder = "//problem"
+said["no curve"] = refused(bpy.ops.initfree.spawn)
+bpy.ops.mesh.primitive_uv_sphere_add(radius=2, segments=24, ring_count=12)
+ball = bpy.context.object
+bpy.ops.mesh.primitive_plane_add(size=12, location=(0, 0, -2))
+bpy.ops.object.empty_add(location=(0.5, -0.25, 0.125))
+target = bpy.context.object
+for z in (1, 3, 5):
+    bpy.ops.curve.primitive_bezier_circle_add(radius=8, location=(0, 0, z))
+s.look_at.kind = "point"
+said["no target"] = refused(bpy.ops.initfree.spawn)
+s.target = target
+said["never saved"] = refused(bpy.ops.initfree.export)
+s.folder = str(FOLDER / "nothing")
+said["nothing exported"] = refused(bpy.ops.initfree.solve)
+said["nothing solved"] = refused(bpy.ops.initfree.load)
+
+# colder's defaults: ten cameras a curve, a fifth of what each sees, TRACK_TO a target.
+s.path.cameras = 10
+s.density.observation_share = 0.2
+s.density.min_observations = 2
+s.scene.landmarks = 3000
+s.camera.focal = 300.0
+s.degradation.noise = 0.5
+s.seed = 3
+bpy.ops.initfree.spawn()
+said["figures"] = s.figures
+said["spawned"] = [world(one) for one in cameras()]
+said["lens"] = cameras()[0].data.lens
+tracked = []
+for one in cameras():
+    follower = bpy.data.objects.new("follower", None)
+    bpy.context.scene.collection.objects.link(follower)
+    follower.location = one.location
+    track = follower.constraints.new("TRACK_TO")
+    track.target, track.track_axis, track.up_axis = target, "TRACK_NEGATIVE_Z", "UP_Y"
+    bpy.context.view_layer.update()
+    tracked.append(world(follower.evaluated_get(bpy.context.evaluated_depsgraph_get())))
+    bpy.data.objects.remove(follower)
+said["tracked"] = tracked
+
+# To files and back.
+bpy.ops.wm.save_as_mainfile(filepath=str(FOLDER / "scene.blend"))
+s.folder = "//panel"
+bpy.ops.initfree.export()
+bpy.ops.initfree.save_settings(filepath=str(FOLDER / "settings.toml"))
+s.density.observation_share = 1.0
+s.density.use_mean_observations = True
+bpy.ops.initfree.load_settings(filepath=str(FOLDER / "settings.toml"))
+said["loaded settings"] = [round(s.density.observation_share, 6), s.density.use_mean_observations, s.path.cameras]
+said["no settings"] = refused(bpy.ops.initfree.load_settings, filepath=str(FOLDER / "absent.toml"))
+
+# Solved, loaded over the truth, evaluated.
+bpy.ops.initfree.solve()
+said["verdict"] = s.figures
+bpy.ops.initfree.load()
+result = bpy.data.collections["initfree reconstruction"]
+said["result"] = {one.name: world(one) for one in result.objects if one.type == "CAMERA"}
+points = next(one for one in result.objects if one.type == "MESH")
+said["landmarks"] = len(points.data.vertices)
+evaluated = points.evaluated_get(bpy.context.evaluated_depsgraph_get())
+if bpy.app.version >= (4, 5):
+    geometry = evaluated.evaluated_geometry()
+    said["points shown"] = len(geometry.pointcloud.points)
+bpy.ops.initfree.evaluate()
+said["evaluation"] = bpy.data.texts["initfree evaluation"].as_string()
+# What the panel made is no part of the next problem.
+s.folder = "//again"
+bpy.ops.initfree.export()
+
+# Bad input, once there is something.
+(FOLDER / "file").write_text("", encoding="utf-8")
+s.folder = str(FOLDER / "file" / "below")
+said["not writable"] = refused(bpy.ops.initfree.export)
+s.folder = "//panel"
+bpy.context.preferences.addons[addon].preferences.command = str(FOLDER / "no-such-program")
+said["no package"] = refused(bpy.ops.initfree.spawn)
+bpy.context.preferences.addons[addon].preferences.command = COMMAND
+
+# Presets; clear; the panels draw as far as they can without a window; off again.
+bpy.ops.initfree.preset(name="set3")
+said["preset"] = [len(bpy.data.collections["initfree curves"].objects), s.path.cameras, s.scene.landmarks]
+said["no preset"] = refused(bpy.ops.initfree.preset, name="set99")
+bpy.ops.initfree.clear()
+said["cleared"] = len([one for one in cameras() if one.name not in said["result"]])
+panels = [name for name in dir(bpy.types) if name.startswith("INITFREE_PT_")]
+said["panels"] = {name: [getattr(bpy.types, name).bl_category, getattr(bpy.types, name).bl_space_type] for name in panels}
+bpy.ops.preferences.addon_disable(module=addon)
+said["gone"] = not hasattr(bpy.types.Scene, "initfree") and not [n for n in dir(bpy.types) if n.startswith("INITFREE_")]
+(FOLDER / "said.json").write_text(json.dumps(said), encoding="utf-8")

@@ -136,8 +136,8 @@ class INITFREE_OT_spawn(Job, bpy.types.Operator):
         tracks, shared = figures["observations_a_landmark"], figures["covisibility"]
         lines = [
             f"{cameras} cameras, {figures['landmarks']} landmarks, {figures['observations']} observations",
-            f"observations a landmark: {tracks['mean']:.2f} (from {tracks['min']:.0f} to {tracks['max']:.0f})",
-            f"pairs that share landmarks: {shared['pairs_that_share']} of {shared['pairs']}",
+            f"{tracks['mean']:.2f} observations a landmark ({tracks['min']:.0f} to {tracks['max']:.0f})",
+            f"{shared['pairs_that_share']} of {shared['pairs']} pairs share landmarks",
         ]
         if shared["connected_components"] > 1:
             lines.append(f"in {shared['connected_components']} parts that share nothing")

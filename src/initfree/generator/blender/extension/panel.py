@@ -1,6 +1,8 @@
 # pyright: reportMissingImports=false
 """The panel: 3D view, sidebar (N), tab initfree. Everyday settings first, then one section a table of the configuration."""
 
+import textwrap
+
 import bpy
 
 from . import fields
@@ -9,6 +11,9 @@ from .preset_menu import INITFREE_MT_presets, INITFREE_OT_load_settings, INITFRE
 from .reconstruction import INITFREE_OT_load
 from .settings import LEFT_OUT, LOOK, PATH, SCENE, TABLES
 from .spawned import INITFREE_OT_clear
+
+LETTER = 8
+"""pixels of the panel's width that a letter takes"""
 
 
 class _Section:
@@ -28,10 +33,15 @@ class INITFREE_PT_main(_Section, bpy.types.Panel):
         row.menu(INITFREE_MT_presets.bl_idname, icon="PRESET")
         row.operator(INITFREE_OT_load_settings.bl_idname, text="", icon="FILE_FOLDER")
         row.operator(INITFREE_OT_save_settings.bl_idname, text="", icon="FILE_TICK")
-        layout.prop(s, "curves")
-        fields.draw(layout, s.path, PATH, LEFT_OUT[PATH])
-        fields.draw(layout, s.look_at, LOOK, LEFT_OUT[LOOK])
-        layout.prop(s, "target")
+        box = layout.box()
+        box.label(text="Cameras along curves", icon="OUTLINER_OB_CURVE")
+        box.prop(s, "curves")
+        fields.draw(box, s.path, PATH, LEFT_OUT[PATH])
+        box = layout.box()
+        box.label(text="Where they look", icon="TRACKER")
+        if s.look_at.kind in ("point", "away"):
+            box.prop(s, "target")
+        fields.draw(box, s.look_at, LOOK, (*LEFT_OUT[LOOK], *(() if s.look_at.kind == "parallel" else ("direction",))))
         row = layout.row(align=True)
         row.operator(INITFREE_OT_spawn.bl_idname, icon="CAMERA_DATA")
         row.operator(INITFREE_OT_clear.bl_idname, text="", icon="TRASH")
@@ -44,7 +54,8 @@ class INITFREE_PT_main(_Section, bpy.types.Panel):
         column.operator(INITFREE_OT_load.bl_idname, icon="IMPORT")
         column.operator(INITFREE_OT_evaluate.bl_idname, icon="VIEWZOOM")
         for line in (s.status or s.figures).splitlines():
-            layout.label(text=line)
+            for part in textwrap.wrap(line, max(20, int(context.region.width / LETTER))):
+                layout.label(text=part)
 
 
 class INITFREE_PT_scene(_Section, bpy.types.Panel):

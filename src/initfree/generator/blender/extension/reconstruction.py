@@ -25,10 +25,10 @@ def show(path: Path, images: Path | None) -> tuple:
     with np.load(path, allow_pickle=False) as file:
         a = dict(file)
     where = spawned.collection(RESULT)
-    colour = _VERDICTS[int(a["accepted"])]
+    colour, shown = _VERDICTS[int(a["accepted"])], spawned.shown_size(a["camera_to_world"][:, :3, 3])
     for k, name in enumerate(a["names"].tolist()):
         half = a["shape"][k]
-        thing = spawned.camera(name, a["camera_to_world"][k], 0.5, float(half[0]), where)
+        thing = spawned.camera(name, a["camera_to_world"][k], 0.5, float(half[0]), shown, where)
         thing.color = _FAILING if a["failing"][k] else colour
         picture = images / name if images is not None else None
         if picture is not None and picture.is_file():

@@ -10,6 +10,8 @@ from mathutils import Matrix
 MARK = "initfree"
 """custom property of all that the panel makes: what generates problems passes it over"""
 CAMERAS, COVISIBILITY = "initfree cameras", "initfree covisibility"
+NEIGHBOURS = 2
+"""lines of covisibility that every camera has at least"""
 SENSOR = 36.0
 """mm, Blender's own; the focal length in pixels is lens / SENSOR times the width"""
 _FLIP = np.diag([1.0, -1.0, -1.0, 1.0])
@@ -47,29 +49,51 @@ def marked(name: str, data: bpy.types.ID, where: bpy.types.Collection) -> bpy.ty
     return thing
 
 
-def camera(name: str, world: np.ndarray, focal: float, width: float, where: bpy.types.Collection) -> bpy.types.Object:
+def strongest(pairs: np.ndarray) -> np.ndarray:
+    """Of pairs (first, second, landmarks shared), those that are among the NEIGHBOURS strongest of either image."""
+    kept: dict = {}
+    chosen = []
+    for first, second, _ in pairs[np.argsort(-pairs[:, 2], kind="stable")].tolist():
+        if min(kept.get(first, 0), kept.get(second, 0)) < NEIGHBOURS:
+            chosen.append((first, second))
+            kept[first], kept[second] = kept.get(first, 0) + 1, kept.get(second, 0) + 1
+    return np.array(chosen, int).reshape(-1, 2)
+
+
+def shown_size(centres: np.ndarray) -> float:
+    """Of the cameras' pyramids: small against the way from one camera to the next."""
+    if len(centres) < 2:
+        return 1.0
+    apart = np.linalg.norm(centres[:, None] - centres[None], axis=2) + np.diag(np.full(len(centres), np.inf))
+    return 0.4 * float(np.median(apart.min(axis=0)))
+
+
+def camera(
+    name: str, world: np.ndarray, focal: float, width: float, size: float, where: bpy.types.Collection
+) -> bpy.types.Object:
     """A camera at a COLMAP pose (camera to world), `focal` and `width` in pixels."""
     data = bpy.data.cameras.new(name)
     data.sensor_fit, data.sensor_width, data.lens = "HORIZONTAL", SENSOR, SENSOR * focal / width
+    data.display_size = size
     thing = marked(name, data, where)
     thing.matrix_world = Matrix((world @ _FLIP).tolist())
     return thing
 
 
 def spawn(path: Path) -> int:
-    """The cameras of `initfree blender preview`, and an edge between each two that share landmarks; their number."""
+    """The cameras of `initfree blender preview`, and edges between those that share most landmarks; their number."""
     with np.load(path, allow_pickle=False) as arrays:
         world, names, pairs = arrays["camera_to_world"], arrays["names"].tolist(), arrays["pairs"]
         intrinsics, size = arrays["intrinsics"], arrays["size"].astype(float)
-    where = collection(CAMERAS)
+    where, shown = collection(CAMERAS), shown_size(world[:, :3, 3])
     for k, name in enumerate(names):
         fx, _, cx, cy = intrinsics[k]
-        data = camera(name, world[k], fx, size[k, 0], where).data
+        data = camera(name, world[k], fx, size[k, 0], shown, where).data
         data.shift_x, data.shift_y = (0.5 * size[k] - (cx, cy)) * (1.0, -1.0) / size[k, 0]
     render = bpy.context.scene.render
     render.resolution_x, render.resolution_y, render.resolution_percentage = int(size[0, 0]), int(size[0, 1]), 100
     mesh = bpy.data.meshes.new(COVISIBILITY)
-    mesh.from_pydata(world[:, :3, 3].tolist(), pairs[:, :2].tolist(), [])
+    mesh.from_pydata(world[:, :3, 3].tolist(), strongest(pairs).tolist(), [])
     lines = marked(COVISIBILITY, mesh, where)
     lines.hide_render = lines.hide_select = True
     return len(names)

@@ -2,9 +2,11 @@
 
     python docs/pictures.py [NAME ...]
 
-Needs the extras `view` and `generate`, and Chromium with Playwright for those of pages.
+Needs the extras `view` and `generate`, and Chromium with Playwright for those of pages; `blender-result` needs bpy
+(`initfree blender setup`).
 """
 
+import os
 import runpy
 import shutil
 import subprocess
@@ -23,6 +25,8 @@ from initfree.commands.cli import main as command
 from initfree.drawing.raster import Look, picture
 from initfree.drawing.scene import Model, Scene
 from initfree.generator import generate
+from initfree.generator.blender.archive import write_archive
+from initfree.generator.blender.client import environment
 from initfree.viewer import read_scene
 from initfree.viewer.reading import aligned
 
@@ -191,6 +195,19 @@ def scales(folder: Path) -> None:
     save("covisibility", image.resize((image.width * 3 // 4, image.height * 3 // 4), Image.Resampling.LANCZOS))
 
 
+def blender_result(folder: Path) -> None:
+    """A problem exported, solved and loaded by Blender's panel, rendered by Cycles (needs `initfree blender setup`)."""
+    script = folder / "initfree"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m initfree "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
+    write_archive(folder / "initfree.zip")
+    (folder / "user").mkdir()
+    python = environment() / "bin" / "python"
+    words = [python, HERE / "blender_result.py", folder / "initfree.zip", script, folder, folder / "result.png"]
+    subprocess.run(words, check=True, env={**os.environ, "BLENDER_USER_RESOURCES": str(folder / "user")})
+    save("blender-result", Image.open(folder / "result.png").convert("RGB"))
+
+
 MADE: dict[str, Callable[[Path], None]] = {
     "unfolding": unfolding,
     "upgrade": upgrade,
@@ -198,6 +215,7 @@ MADE: dict[str, Callable[[Path], None]] = {
     "view": overlay,
     "summary": page,
     "covisibility": scales,
+    "blender-result": blender_result,
     "example-01": lambda folder: example("01", folder, part="result"),
     "example-02": lambda folder: example("02", folder),
     "example-03": sweep,

@@ -45,8 +45,12 @@ def test_the_archive_is_the_same_each_time_and_complete(tmp_path):
         manifest = tomllib.loads(made.read("blender_manifest.toml").decode())
         assert manifest["version"] == initfree.__version__
         assert json.loads(made.read("presets.json"))["set1"] == as_table(load("set1"))
-    with pytest.raises(InputError, match="there is no directory"):
-        archive.write_archive(tmp_path / "absent" / "x.zip")
+    (tmp_path / "other.zip").write_bytes(b"not ours")
+    with pytest.raises(InputError, match=r"other\.zip"):
+        archive.write_archive(tmp_path / "other.zip")
+    assert (tmp_path / "other.zip").read_bytes() == b"not ours"
+    archive.write_archive(tmp_path / "other.zip", overwrite=True)
+    assert zipfile.is_zipfile(tmp_path / "other.zip")
 
 
 _VALUES = st.recursive(

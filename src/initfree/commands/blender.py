@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import tyro
 from rich.console import Console
 
-from initfree.commands.options import OptionalOutput
+from initfree.commands.options import OptionalOutput, Overwrite
 from initfree.errors import InputError
 
 ARCHIVE = "initfree-blender.zip"
@@ -22,6 +22,7 @@ def blender(
     output: OptionalOutput = None,
     seed: int = 0,
     truth: Path | None = None,
+    overwrite: Overwrite = False,
 ) -> int:
     """Blender for `initfree generate --backend blender` and `.blend` scenes, and its panel initfree.
 
@@ -35,6 +36,7 @@ def blender(
         output: File to write: the zip of extension (by default initfree-blender.zip), the .npz of preview and arrays.
         seed: Seed of preview.
         truth: A model whose world arrays moves the reconstruction to.
+        overwrite: Replace also a file that this command did not write.
     """
     console = Console(markup=False, emoji=False)
     if action in ("preview", "arrays") and (source is None or output is None):
@@ -48,18 +50,18 @@ def blender(
             from initfree.generator.blender.archive import write_archive
 
             path = output or Path(ARCHIVE)
-            write_archive(path)
+            write_archive(path, overwrite=overwrite)
             console.print(f"{path}: in Blender (4.2 or newer), Edit > Preferences > Get Extensions > Install from Disk")
         case "preview":
             from initfree.generator import generate
             from initfree.generator.blender.preview import preview
 
-            _save(output, preview(generate(str(source), seed)))
+            _save(output, preview(generate(str(source), seed)), overwrite)
         case _:
             from initfree.viewer.arrays import scene_arrays
 
             assert source is not None
-            _save(output, scene_arrays(source, truth, _LANDMARKS))
+            _save(output, scene_arrays(source, truth, _LANDMARKS), overwrite)
     return 0
 
 
@@ -87,12 +89,11 @@ def _status(console: Console) -> None:
     console.print(f"{found['renderer']}: {engines}")
 
 
-def _save(path: Path | None, arrays: dict[str, Any]) -> None:
+def _save(path: Path | None, arrays: dict[str, Any], overwrite: bool) -> None:
     import numpy as np
 
+    from initfree.io.staged import staged_file
+
     assert path is not None
-    try:
-        with path.open("wb") as file:
-            np.savez(file, **arrays)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+    with staged_file(path, "blender", overwrite=overwrite) as staged, staged.open("wb") as file:
+        np.savez(file, **arrays)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from initfree.errors import InputError
 from initfree.generator.config import Config
 from initfree.generator.presets import as_table, presets
+from initfree.io.staged import staged_file
 
 FOLDER = Path(__file__).with_name("extension")
 _MOMENT = (2026, 1, 1, 0, 0, 0)
@@ -29,16 +29,8 @@ def contents() -> dict[str, str]:
     return files
 
 
-def write_archive(path: Path) -> None:
-    """The zip, whole or not at all."""
-    if not path.parent.is_dir():
-        raise InputError(f"cannot write {path}: there is no directory {path.parent}")
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, text in contents().items():
-                archive.writestr(zipfile.ZipInfo(name, _MOMENT), text, zipfile.ZIP_DEFLATED)
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+def write_archive(path: Path, *, overwrite: bool = False) -> None:
+    """The zip, whole or not at all; a file that was not written here is replaced only with `overwrite`."""
+    with staged_file(path, "blender extension", overwrite=overwrite) as staged, zipfile.ZipFile(staged, "w") as archive:
+        for name, text in contents().items():
+            archive.writestr(zipfile.ZipInfo(name, _MOMENT), text, zipfile.ZIP_DEFLATED)

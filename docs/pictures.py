@@ -3,7 +3,7 @@
     python docs/pictures.py [NAME ...]
 
 Needs the extras `view` and `generate`, and Chromium with Playwright for those of pages; `blender-result` needs bpy
-(`initfree blender setup`).
+(`initfree blender setup`), `blender-panel` Blender with Xvfb (Debian's packages blender and xvfb, for example).
 """
 
 import os
@@ -25,7 +25,7 @@ from initfree.commands.cli import main as command
 from initfree.drawing.raster import Look, picture
 from initfree.drawing.scene import Model, Scene
 from initfree.generator import generate
-from initfree.generator.blender.archive import write_archive
+from initfree.generator.blender.archive import contents, write_archive
 from initfree.generator.blender.client import environment
 from initfree.viewer import read_scene
 from initfree.viewer.reading import aligned
@@ -195,11 +195,30 @@ def scales(folder: Path) -> None:
     save("covisibility", image.resize((image.width * 3 // 4, image.height * 3 // 4), Image.Resampling.LANCZOS))
 
 
+def _program(folder: Path) -> Path:
+    """The command of this very environment, for the extension to call."""
+    script = folder / "initfree"
+    package = Path(initfree.__file__).parents[1]
+    script.write_text(f'#!/bin/sh\nPYTHONPATH="{package}" exec "{sys.executable}" -m initfree "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
+    return script
+
+
+def blender_panel(folder: Path) -> None:
+    """Blender's window with spawned cameras and the panel, on a screen that nobody sees (needs Blender and Xvfb)."""
+    (folder / "initfree_panel").mkdir()
+    for name, text in contents().items():
+        (folder / "initfree_panel" / name).write_text(text, encoding="utf-8")
+    screen = ["xvfb-run", "-a", "-s", "-screen 0 1150x900x24"]
+    window = ["blender", "--factory-startup", "-p", "0", "0", "1150", "900", "--python", str(HERE / "blender_panel.py")]
+    subprocess.run([*screen, *window, "--", folder, _program(folder), folder / "panel.png"], check=True)
+    image = Image.open(folder / "panel.png").convert("RGB")
+    save("blender-panel", image.resize((920, 720), Image.Resampling.LANCZOS), 64)
+
+
 def blender_result(folder: Path) -> None:
     """A problem exported, solved and loaded by Blender's panel, rendered by Cycles (needs `initfree blender setup`)."""
-    script = folder / "initfree"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m initfree "$@"\n', encoding="utf-8")
-    script.chmod(0o755)
+    script = _program(folder)
     write_archive(folder / "initfree.zip")
     (folder / "user").mkdir()
     python = environment() / "bin" / "python"
@@ -215,6 +234,7 @@ MADE: dict[str, Callable[[Path], None]] = {
     "view": overlay,
     "summary": page,
     "covisibility": scales,
+    "blender-panel": blender_panel,
     "blender-result": blender_result,
     "example-01": lambda folder: example("01", folder, part="result"),
     "example-02": lambda folder: example("02", folder),

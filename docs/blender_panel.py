@@ -3,6 +3,7 @@
 Arguments after --: a folder with the extension's sources as the package initfree_panel, the command initfree, the picture.
 """
 
+import subprocess
 import sys
 
 import bpy
@@ -28,10 +29,11 @@ for height, radius in ((1, 9), (4, 8), (7, 6)):
     bpy.ops.curve.primitive_bezier_circle_add(radius=radius, location=(0, 0, height))
 s.path.cameras, s.scene.landmarks, s.density.observation_share = 10, 3000, 0.2
 bpy.ops.initfree.spawn()
-for panel in bpy.types.Panel.__subclasses__():
-    # The other tabs go: the first one would be in front.
-    if getattr(panel, "bl_region_type", "") == "UI" and getattr(panel, "bl_category", "") in ("Item", "Tool", "View"):
-        bpy.utils.unregister_class(panel)
+TAB = (936, 248)
+"""of the panel, in a window of 1150 x 900"""
+CLICK = f"sleep 1; xdotool mousemove 900 {TAB[1]}; sleep 1; xdotool mousemove {TAB[0]} {TAB[1]}; sleep 1; " + (
+    "xdotool mousedown 1; sleep 0.5; xdotool mouseup 1; sleep 1; xdotool mousemove 300 700"
+)
 
 
 def look() -> None:
@@ -40,7 +42,8 @@ def look() -> None:
             view = area.spaces[0]
             view.show_region_ui = True
             view.region_3d.view_distance, view.region_3d.view_location = 34.0, (0.0, 0.0, 2.0)
-    bpy.app.timers.register(shoot, first_interval=3.0)
+    subprocess.Popen(CLICK, shell=True)
+    bpy.app.timers.register(shoot, first_interval=9.0)
 
 
 def shoot() -> None:

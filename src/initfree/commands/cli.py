@@ -89,9 +89,9 @@ def _help(prog: str, commands: dict[str, tuple[str, str]]) -> str:
     width = max(map(len, commands))
     lines = [f"usage: {prog} COMMAND [...]", "", about, "", "commands:"]
     lines += [f"  {name:<{width}}  {summary}" for name, (_, summary) in commands.items()]
-    lines += ["", f"`{prog} COMMAND --help` tells the options of a command."]
+    lines += ["", f"`{prog} COMMAND --help` shows the options of a command."]
     if commands is COMMANDS:
-        lines[-1] += " `initfree --version` tells the version."
+        lines[-1] += " `initfree --version` shows the version."
     return "\n".join(lines)
 
 

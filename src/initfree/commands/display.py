@@ -1,4 +1,4 @@
-"""What the commands show in a terminal."""
+"""Terminal output of the commands."""
 
 import shlex
 from dataclasses import asdict
@@ -17,9 +17,9 @@ from initfree.evaluation import THRESHOLDS, Metrics
 from initfree.result import Result
 
 FEW = 5
-"""of many, how many are named"""
+"""names shown of many"""
 ALL_SHOWN = 16
-"""images up to which each has its line"""
+"""number of images up to which each has a line"""
 
 
 def print_result(console: Console, result: Result, run: dict[str, Any], *, verbose: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""What to install for the parts of the program that are optional."""
+"""Packages of the optional parts of the program."""
 
 MODULES = {
     "view": ("viser",),

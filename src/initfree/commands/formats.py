@@ -1,4 +1,4 @@
-"""`initfree formats`: what can be read and written, with an example each."""
+"""`initfree formats`: input and output formats, with an example each."""
 
 from rich.console import Console
 from rich.table import Table

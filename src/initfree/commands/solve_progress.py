@@ -1,4 +1,4 @@
-"""How far a solve is: a live line in a terminal, a line now and then in pipes, JSON for programs."""
+"""Progress of a solve: a live line in a terminal, occasional lines in pipes, JSON for programs."""
 
 import math
 import sys

@@ -1,5 +1,5 @@
-"""One way to draw: what the page of a run, the viewer and the benchmark's report share.
+"""Drawing, shared by the page of a run, the viewer and the benchmark's report.
 
-`scene.py` is what can be seen of a reconstruction, `packed.py` how a page holds it, `page.py` the frame of every page with
-its style, its scene and its charts, `summary.py` the page of a run, `raster.py` a scene as a picture.
+`scene.py` has the visible parts of a reconstruction, `packed.py` their encoding in a page, `page.py` the frame of every
+page with its style, scene and charts, `summary.py` the page of a run, `raster.py` a scene as a picture.
 """

@@ -1,4 +1,4 @@
-"""Numbers small enough to live in a page: base64 of 16-bit steps."""
+"""Compact numbers for a page: base64 of 16-bit steps."""
 
 import base64
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _STEPS = 65534.0
 
 @dataclass(frozen=True)
 class Box:
-    """A cube; what lies outside it is not in the page."""
+    """A cube; points outside are not in the page."""
 
     origin: Array
     side: float

@@ -43,5 +43,5 @@ def _policy(*scripts: str) -> str:
 
 
 def number(value: float | None, how: str, factor: float = 1.0) -> str:
-    """The value in a format such as ".2f"; a dash where there is none."""
+    """The value in a format such as ".2f", or a dash without one."""
     return "–" if value is None else format(factor * value, how)

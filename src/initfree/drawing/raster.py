@@ -20,7 +20,7 @@ _INK = {False: (102, 112, 133), True: (152, 162, 179)}
 
 @dataclass(frozen=True)
 class Look:
-    """Where the picture is taken from, and what it shows."""
+    """Viewpoint and content of a picture."""
 
     width: int = 1200
     height: int = 800

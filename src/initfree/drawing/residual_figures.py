@@ -1,4 +1,4 @@
-"""Where a reconstruction misses its observations: by camera, by size, and over the image."""
+"""Residuals by camera, by size, and over the image."""
 
 from dataclasses import dataclass
 from typing import Any

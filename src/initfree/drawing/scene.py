@@ -1,4 +1,4 @@
-"""What can be seen of a reconstruction: cameras, landmarks with what they are coloured by, and what joins the images."""
+"""The scene of a reconstruction: cameras, landmarks with their colours, and connections between images."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -57,7 +57,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Scene:
-    """A model with all that a picture of it may show."""
+    """A model with all parts that a picture may show."""
 
     model: Model
     shape: Array
@@ -66,13 +66,13 @@ class Scene:
     sharing: csr_array
     """landmarks that each two images share"""
     tips: tuple[str, ...]
-    """what is said of each camera"""
+    """figures of each camera, as text"""
     joint: Index
     """cameras on the smaller side of the weakest joint"""
     failing: Index
     """cameras that do not agree with the others"""
     left_out: tuple[str, ...]
-    """images that are no part of the model"""
+    """images that are not in the model"""
     verdict: str
     accepted: bool | None
     steps: Steps | None = None
@@ -82,7 +82,7 @@ class Scene:
 
     @property
     def core(self) -> Array:
-        """Cameras and the landmarks near them: what a picture must show; far walls may be cut."""
+        """Cameras and the landmarks near them, which a picture must show; distant ones may be cut."""
         xyz = self.model.xyz
         if not len(xyz):
             return self.model.centres
@@ -308,8 +308,8 @@ def extent_of(model: Model) -> float:
 def unit_deviations(seen: list[Index], model: Model, focal: Array) -> Array:
     """Standard deviation of every landmark's place for one pixel of noise, its cameras being held.
 
-    An observation at distance d and focal length f tells the two directions across its ray v to d/f: the landmark's
-    information is the sum of (f/d)² (I - v v').
+    An observation at distance d and focal length f determines the two directions across its ray v to d/f: the landmark's
+    information matrix is the sum of (f/d)² (I - v v').
     """
     camera = np.concatenate([np.empty(0, dtype=np.int64), *seen])
     landmark = np.repeat(np.arange(len(seen)), [len(one) for one in seen])

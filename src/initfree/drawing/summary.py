@@ -1,4 +1,4 @@
-"""summary.html: a run on one page. What came in, what came out, how far to trust it, how to repeat it."""
+"""summary.html: input, output, verdict and command of a run on one page."""
 
 import shlex
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What is read and what is written: a file for each.
+"""Readers and writers, one format a file.
 
 `io.NAME` imports a reader when it is first asked for: an input has one format, and to load the readers of all takes longer
 than to read a small one.

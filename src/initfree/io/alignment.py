@@ -1,7 +1,7 @@
-"""The world of a model from what was measured in it: a length, an origin, a ground plane or a direction that points up.
+"""The frame of a model from measurements: a length, an origin, a ground plane or a vertical.
 
-Observations tell a reconstruction up to a similarity. Places that a user can name give it: cameras, points, and for arrays
-points in frames, which landmarks.csv beside a solved model lists.
+Observations determine a reconstruction up to a similarity. The user fixes it by named places: cameras, points, and for
+arrays points in frames, which landmarks.csv beside a solved model lists.
 """
 
 import csv
@@ -21,12 +21,12 @@ MOMENTS = "landmarks.csv"
 _PLACES = {"origin": 1, "ground": None, "up": 2}
 """what --align may say, and of how many places"""
 _LEAST_SPREAD = 1e-3
-"""of the width of points that are to span a plane, against their length"""
+"""least width over length of points that span a plane"""
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """What is known of the world."""
+    """Measurements that fix the frame of a model."""
 
     scale: float | None = None
     """Distance between the two places of --scale-points, in the unit that the model is to have."""
@@ -40,14 +40,14 @@ class Alignment:
     up: tuple[str, str] | None = None
     """Two places, the second straight above the first: z points that way."""
     align: tuple[str, ...] = ()
-    """The last three in one option: origin=PLACE, ground=PLACE,PLACE,..., up=PLACE,PLACE, as many of them as are known."""
+    """The last three in one option: any of origin=PLACE, ground=PLACE,PLACE,..., up=PLACE,PLACE."""
 
     @property
     def asked(self) -> bool:
         return self != Alignment()
 
     def spelled_out(self) -> "Alignment":
-        """The same with what `align` says where it belongs."""
+        """The same with the parts of `align` in their own fields."""
         said: dict[str, tuple[str, ...]] = {}
         for word in self.align:
             key, _, value = word.partition("=")
@@ -73,7 +73,7 @@ class Alignment:
         )
 
     def check(self, names: Sequence[str], moments: dict[int, tuple[str, str]]) -> None:
-        """Before a solve: what is wrong whatever comes out of it."""
+        """Refuse, before a solve, options that no result could satisfy."""
         wanted = self.spelled_out()
         if wanted.scale is not None and not (np.isfinite(wanted.scale) and wanted.scale > 0.0):
             raise InputError(f"--scale is {wanted.scale:g}; expected a positive length")
@@ -123,7 +123,7 @@ class Places:
         return np.median(list(self.find(name).values()), axis=0)
 
     def distance(self, first: str, second: str) -> float:
-        """Of two places; of two points that move together, the median over the frames that have both."""
+        """Distance of two places; of two points that move together, the median over the frames that have both."""
         a, b = self.find(first), self.find(second)
         if len(a) > 1 and len(b) > 1:
             by_frame = {name.split("/")[0]: xyz for name, xyz in b.items()}
@@ -135,7 +135,7 @@ class Places:
 
 
 def align(model: pycolmap.Reconstruction, wanted: Alignment, moments: dict[int, tuple[str, str]]) -> None:
-    """Turn, move and scale the model, X -> s Q (X - o), as `wanted` says; what it does not say stays."""
+    """Rotate, move and scale the model, X -> s Q (X - o), by the measurements in `wanted`."""
     if not wanted.asked:
         return
     wanted = wanted.spelled_out()
@@ -209,7 +209,7 @@ def write_moments(path: Path, moments: dict[int, tuple[str, str]], ids: list[int
 
 
 def read_moments(source: Path) -> dict[int, tuple[str, str]]:
-    """Of a folder that a solve has written; empty where there are none."""
+    """Read the moments of a solved folder; empty without any."""
     path = source / MOMENTS
     if not path.is_file():
         return {}

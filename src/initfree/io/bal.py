@@ -36,7 +36,7 @@ _LEAST_NUMBERS = 100_000
 _BLOCK = 1 << 20
 """bytes that are read at a time"""
 _FARTHEST = 1e6
-"""pixels: beyond, a coordinate is no observation but a broken number"""
+"""pixels: larger coordinates are invalid"""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def is_bal(path: Path) -> bool:
 
 
 def read_bal(path: Path) -> BalFile:
-    """Parse and check; every complaint names what was found."""
+    """Parse and check the file; every error names the bad value."""
     unpacked = {".bz2": bz2.open, ".gz": gzip.open}.get(path.suffix)
     try:
         with opened(path) as file, nullcontext(file) if unpacked is None else unpacked(file, "rb") as stream:
@@ -121,8 +121,8 @@ def _counts(path: Path, head: bytes) -> tuple[int, int, int]:
 
 
 def _numbers(path: Path, blocks: Iterable[bytes], most: int) -> Array:
-    """The numbers of a file that is read in blocks; no more than `most`, and those of one block: unpacked, a small file can
-    hold any number of gigabytes."""
+    """The numbers of a file, read in blocks up to `most` numbers: a small packed file can expand to any number of
+    gigabytes."""
     parts, found, rest = [np.empty(0)], 0, b""
     for block in chain(blocks, [b"\n"]):
         text = rest + block

@@ -1,11 +1,11 @@
-"""Where files of strangers end and our own numbers begin: one place for all that a damaged file makes a library raise.
+"""The boundary between untrusted files and the program: exceptions caused by a damaged file become an `InputError`.
 
-A reader takes a file apart with the words of Python and of libraries, and says in a sentence what it knows can be wrong.
-What it does not know of (a column that is missing, a text for a number, a number too large) is an exception of one of many
-classes, raised while the reader or a library that it called was at work: here it becomes an `InputError` with the path.
+A reader reports the errors that it expects in a sentence. Unexpected ones (a missing column, text in place of a number, a
+number too large) raise exceptions of many classes inside the reader or a library. Here they become an `InputError` with
+the path.
 
-Our own faults stay what they are. A room beyond the readers (`data`, `two_view`, `engine`) gets checked numbers only: what
-is raised there, or is of a class that no file brings about, is passed on.
+Faults of the program pass. Packages behind the readers (`data`, `two_view`, `engine`) receive checked values only, so an
+exception raised there, or of a class that no file can cause, is passed on.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Cameras of a model as other programs read them: TOML, JSON, MultiCamSelfCal's files, DLT coefficients, transforms.json.
 
-Pixels are those of the input's observations. A camera is written with OpenCV's distortion where COLMAP's model has that
-form; thin prisms and fields of view have no such form and are refused.
+Pixels are those of the input's observations. A camera is written with OpenCV's distortion if COLMAP's model has that
+form; thin prisms and fields of view are refused.
 """
 
 import json

@@ -26,7 +26,7 @@ def find_model(path: Path) -> Path | None:
 
 
 def read_model(directory: Path) -> pycolmap.Reconstruction:
-    """The model, or an error that says where it is broken."""
+    """The model, or an error with the place of the damage."""
     return _read(directory)[0]
 
 
@@ -41,7 +41,7 @@ def _read(directory: Path) -> tuple[pycolmap.Reconstruction, StoredImages | None
 
 
 def read_observations(directory: Path, intrinsics: Intrinsics) -> Observations:
-    """Keypoints that belong to landmarks; poses and coordinates of the model are not looked at."""
+    """Keypoints that belong to landmarks; poses and points of the model are ignored."""
     model, stored = _read(directory)
     return observations_of(model, str(directory), intrinsics, stored)
 

@@ -1,8 +1,8 @@
 """Whether the files of a COLMAP model are whole, before pycolmap reads them.
 
-pycolmap believes the counts in a binary file: a track length of 2^33 in 8 KB takes gigabytes, or hours. A walk over the
-records, from count to count, tells whether each fits into the file and whether what it refers to exists. Points and tracks,
-which can be millions, are walked by a compiled kernel; the files are mapped, not loaded.
+pycolmap trusts the counts in a binary file: a track length of 2^33 in 8 KB takes gigabytes, or hours. So each record is
+checked first: whether it fits into the file, and whether its references exist. A compiled kernel checks points and
+tracks, of which there can be millions; the files are mapped, not loaded.
 
 The records, little-endian (COLMAP's reconstruction_io): a count (8 bytes), then
 
@@ -32,7 +32,7 @@ from initfree.engine.kernels import kernel
 from initfree.errors import InputError
 
 FILES = ("cameras", "images", "points3D")
-"""what every model has; rigs and frames since COLMAP 3.12"""
+"""files of every model; rigs and frames since COLMAP 3.12"""
 _NO_POINT = 2**64 - 1
 _KEYPOINT = np.dtype([("xy", "<f8", 2), ("point", "<u8")])
 _PARAMETERS = {
@@ -58,7 +58,7 @@ def check_files(directory: Path) -> "StoredImages | None":
 
 
 def why(directory: Path, error: Exception) -> str:
-    """What is wrong with a model that pycolmap does not read, in words: file, line and value where they can be found."""
+    """Why pycolmap does not read a model, in words: file, line and value if they can be determined."""
     if not (directory / "points3D.bin").is_file():
         for name, check in (("cameras", _camera_line), ("images", _image_line), ("points3D", _point_line)):
             found = _first_bad_line(directory / f"{name}.txt", check, keypoints=name == "images")
@@ -70,7 +70,7 @@ def why(directory: Path, error: Exception) -> str:
 
 
 def check_model(model: pycolmap.Reconstruction, source: str) -> None:
-    """Names and cameras of a model in memory that no later stage could work with."""
+    """Refuse names and cameras of a model in memory that are invalid for later stages."""
     for image_id, image in model.images.items():
         try:
             check_name(source, image.name)

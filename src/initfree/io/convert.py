@@ -1,4 +1,4 @@
-"""From anything that can be read to anything that can be written."""
+"""Conversion from any readable to any writable format."""
 
 import csv
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class Target:
     write: Callable[[pycolmap.Reconstruction, Path], None]
     folder: bool = False
     suits: Callable[[Path], bool] = lambda path: False
-    """whether a path means this one where nothing else is said"""
+    """whether a path implies this kind"""
 
 
 def _write_ply(model: pycolmap.Reconstruction, path: Path) -> None:

@@ -1,7 +1,7 @@
 """COLMAP's database, as its feature extractor and any of its matchers, or hloc, write it: tracks from verified matches.
 
-Read with SQLite itself, and read only: COLMAP's own library opens a database to write, and brings an old one up to date.
-The tables are those of every COLMAP since 3.0; columns that came later (relative poses, F, E) are used where they are.
+The database is opened with SQLite, read-only, because COLMAP's own library opens it for writing and upgrades old ones.
+The tables are those of every COLMAP since 3.0; later columns (relative poses, F, E) are used if present.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ _USED = {
         pycolmap.TwoViewGeometryConfiguration.PLANAR_OR_PANORAMIC,
     )
 }
-"""two-view geometries that stand for one scene: no watermark, nothing degenerate"""
+"""two-view geometries of one scene: no watermarks, no degenerate ones"""
 _EPIPOLAR = {
     int(config)
     for config in (
@@ -47,7 +47,7 @@ _EPIPOLAR = {
 
 @dataclass(frozen=True)
 class Database:
-    """What the tables hold of the images asked for."""
+    """The tables' content for the selected images."""
 
     images: tuple[Image, ...]
     cameras: dict[int, pycolmap.Camera]
@@ -205,7 +205,7 @@ def _pairs(tables: Tables, images: list[Image]) -> VerifiedPairs:
 
 
 def _mounts(tables: Tables, images: list[Image]) -> dict[int, Mount]:
-    """Frames and rigs of the images; how a rig's sensors are said to stand to each other is not looked at."""
+    """Frames and rigs of the images; poses of the sensors are ignored."""
     if "frames" not in tables or "frame_data" not in tables:
         return {}
     rig_of = {row["frame_id"]: row["rig_id"] for row in tables.rows("frames", frame_id=int, rig_id=int)}
@@ -216,14 +216,14 @@ def _mounts(tables: Tables, images: list[Image]) -> dict[int, Mount]:
             continue
         if frame not in rig_of:
             raise InputError(f"{tables.path}: image {image.name!r} is in frame {frame}, which is not in the database")
-        # People give images other cameras and leave frames as they were: then the image was not taken from that sensor.
+        # If an image has another camera than its frame's sensor, the frame is out of date.
         if row["sensor_id"] == image.camera_id:
             mounts[image.image_id] = Mount(rig_of[frame], frame, image.camera_id)
     return mounts
 
 
 def _relative_pose(row: Row, path: Path) -> tuple[Array, Array]:
-    """Rotation and direction; not a number where there are none, or no translation: then nothing was estimated."""
+    """Rotation and direction; NaN if there are none, or if the translation is zero and nothing was estimated."""
     nothing = np.full((3, 3), np.nan), np.full(3, np.nan)
     if not row["qvec"] or not row["tvec"]:
         return nothing

@@ -22,17 +22,17 @@ from initfree.io.rigged import Rigged, rigged
 from initfree.io.world import upright
 
 UNKNOWN_COLOUR = (128, 128, 128)
-"""of a point where neither the input nor images tell: black ones are not seen"""
+"""of a point without a colour in the input or the images; black would be invisible"""
 
 
 @dataclass(frozen=True)
 class Exported:
-    """A model, and what it has in it."""
+    """A model and its contents."""
 
     model: pycolmap.Reconstruction
     points: Points
     rigs: Rigged | None = None
-    """what became of the input's rigs, if it has any"""
+    """the result for the input's rigs, if it has any"""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ def export(problem: Problem, reconstruction: Reconstruction, images: Path | None
 
 
 def check_images(problem: Problem, images: Path) -> None:
-    """That the directory has the images, or some of them: said before a solve, not after it."""
+    """Check, before a solve, that the directory has some of the images."""
     if not images.is_dir():
         raise InputError(f"images {images} is no directory; expected one with the images that the input names")
     paths = [inside(images, name) for name in problem.names]

@@ -1,4 +1,4 @@
-"""Everything that can be read: one entry a format, one reader a file. `initfree formats` lists them."""
+"""The registry of input formats: one entry a format, one reader a file. `initfree formats` lists them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from initfree.io.sqlite import is_database
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user wants of an input."""
+    """Options of the user for an input."""
 
     intrinsics: Intrinsics | None = None
     """None: what the input says of them"""
@@ -41,7 +41,7 @@ class Format:
     """its own poses and landmarks, where it has them"""
 
     def __post_init__(self) -> None:
-        """Whoever adds a format need not think of damaged files: no reader is called but behind the boundary."""
+        """Put the readers behind the boundary, so that a new format need not handle damaged files."""
         for name in ("recognises", "read", "model"):
             function = getattr(self, name)
             if function is not None:
@@ -201,17 +201,17 @@ FORMATS = (
         lambda path: io.bal.reconstruction_of(path),
     ),
 )
-"""in the order in which they are tried"""
+"""in the order of the trials"""
 
 
 PHOTOGRAPHS = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".ppm", ".pgm")
 """endings of files that are images"""
 _LOOKED_AT = 1000
-"""entries of a directory that are looked at for images"""
+"""entries of a directory in the search for images"""
 
 
 def format_of(path: Path) -> Format:
-    """The format of what is at `path`."""
+    """The format of the file or folder at `path`."""
     if not path.exists():
         raise InputError(f"{path} does not exist; expected {_expected()}")
     if not path.is_dir():

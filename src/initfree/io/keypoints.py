@@ -16,7 +16,7 @@ from initfree.io.columns import combined, labels, moments_of
 from initfree.io.rows import observations_of_array, unknown_camera
 
 MIN_CONFIDENCE = 0.5
-"""detections that are believed less are not used"""
+"""least confidence of a used detection"""
 MOST_PIXELS = 1e5
 """width of an image that is none"""
 
@@ -27,7 +27,7 @@ Detection = tuple[int, str, float, float, float]
 def observations_of_keypoints(
     path: Path, cameras: Mapping[str, Iterable[Detection]], intrinsics: Intrinsics | None
 ) -> Observations:
-    """Those without coordinates, or of little confidence, were not seen."""
+    """Observations of the detections with coordinates and sufficient confidence."""
     if intrinsics not in (None, "unknown"):
         raise InputError(f"{path} has keypoints and no intrinsics; expected --intrinsics unknown, not {intrinsics}")
     names, points = list(cameras), list[str]()

@@ -1,9 +1,9 @@
-"""The landmarks of a written model: those that their observations carry, and tracks of two brought back at the end.
+"""The landmarks of a written model.
 
-A refused reconstruction is cleaned like an accepted one: observations more than 4 px off or behind their camera leave their
-track, and a track that has fewer than two left, or sees its landmark under too small an angle to say how far it is, leaves
-the model. Tracks of two observations were not solved with (a wrong one has one equation against it, and on castle-p19 they
-made the solution worse); with the final cameras they are triangulated and judged more strictly than others.
+Accepted and refused reconstructions are cleaned alike. Observations more than 4 px off or behind their camera leave their
+track. Tracks with fewer than two observations, or too little parallax, leave the model. The solver does not use tracks of
+two observations (only one equation would contradict a wrong one); they are triangulated with the final cameras and tested
+more strictly than others.
 """
 
 from dataclasses import dataclass, replace
@@ -21,13 +21,13 @@ from initfree.stages.euclidean.triangulation import triangulate
 from initfree.two_view.agreeing_matches import tracks_of_agreeing_matches
 
 MIN_ANGLE = 1.0
-"""degrees between the widest rays of a landmark: below, its distance is a guess"""
+"""degrees between the widest rays of a landmark: least parallax of a written landmark"""
 SHORT_ANGLE = 2.0
-"""degrees, for tracks that were not solved with"""
+"""degrees, for tracks that the solver did not use"""
 SHORT_PIXELS = 2.0
 """largest error of their observations"""
 SHORT_DEPTH = 3.0
-"""they lie no further beyond the nearest and the farthest percent of what their images see, as a factor of the distance"""
+"""factor beyond the nearest and farthest percent of the depths of their images"""
 
 
 @dataclass(frozen=True)
@@ -42,16 +42,16 @@ class Points:
     """(observations,) number of the solved camera"""
     keypoint: Index
     outliers: int = 0
-    """observations that left"""
+    """observations removed"""
     left_out: int = 0
-    """landmarks that left"""
+    """landmarks removed"""
     brought_back: int = 0
-    """landmarks of tracks that were not solved with"""
+    """landmarks of tracks that the solver did not use"""
 
 
 def points_to_write(problem: Problem, reconstruction: Reconstruction) -> Points:
-    """All that holds under the final cameras: of the tracks that were solved with and of shorter ones, or, where the input
-    has verified matches, of those made again of all that agree with the cameras; their landmarks are numbered from 1."""
+    """Landmarks that pass the tests with the final cameras, from solved and shorter tracks. If the input has verified
+    matches, the tracks come from all matches that agree with the cameras, and their landmarks are numbered from 1."""
     again = tracks_of_agreeing_matches(problem, reconstruction, INLIER_PIXELS, least=3)
     if again is not None:
         xyz, _ = triangulate(again, reconstruction, scale=INLIER_PIXELS)
@@ -78,8 +78,8 @@ def points_to_write(problem: Problem, reconstruction: Reconstruction) -> Points:
 
 
 def _judged(problem: Problem, reconstruction: Reconstruction, pixels: float, angle: float) -> Points:
-    """Observations within `pixels`; landmarks that two of them see under `angle` degrees or more, and whose depth does not
-    hang on one of several."""
+    """Observations within `pixels`, of landmarks with a parallax of `angle` degrees or more whose depth does not depend
+    on one observation."""
     tracks, xyz = problem.tracks, reconstruction.xyz
     fits = residuals(problem, reconstruction).within(pixels) & np.isfinite(xyz).all(axis=1)[tracks.landmark]
     held = widest_angles(tracks, reconstruction.centres, xyz, fits) >= angle
@@ -116,7 +116,7 @@ def widest_angles(tracks: Tracks, centres: Array, xyz: Array, used: NDArray[np.b
 
 
 def _short_tracks(problem: Problem, reconstruction: Reconstruction, solved: Points) -> Points | None:
-    """Landmarks of the input that were too short to be solved with, triangulated with the final cameras."""
+    """Landmarks with too few observations for the solver, triangulated with the final cameras."""
     o = problem.observations
     camera = np.full(len(o.images), -1)
     camera[problem.images] = np.arange(len(problem.images))
@@ -137,7 +137,7 @@ def _short_tracks(problem: Problem, reconstruction: Reconstruction, solved: Poin
 
 
 def _taken(o: Observations, rows: Index, problem: Problem) -> NDArray[np.bool_]:
-    """Which observations share their keypoint with one that was solved with."""
+    """Whether each observation shares its keypoint with one that the solver used."""
     width = int(o.keypoint.max(initial=0)) + 1
     used = problem.images[problem.tracks.cam] * width + problem.keypoint
     return np.isin(o.image[rows] * width + o.keypoint[rows], used)

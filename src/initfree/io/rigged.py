@@ -1,8 +1,8 @@
 """A written model with the rigs and frames of its input, where they hold.
 
-Poses of a model with rigs are sensor_from_rig · rig_from_world, exactly. Those of a solve are each image's own, so that the
-rigs' (`rigs.estimate_rigs`) are adjusted under that constraint, by COLMAP's bundle adjustment, intrinsics as they are. Where
-the images then fit as well, the rigs are written; else each image stays in a rig and a frame of its own.
+Poses of a model with rigs are exactly sensor_from_rig · rig_from_world. Those of a solve are independent, so COLMAP's
+bundle adjustment adjusts the estimated rigs (`rigs.estimate_rigs`) under that constraint, with fixed intrinsics. If the
+images then fit as well, the rigs are written; else each image has a rig and a frame of its own.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from initfree.io.quiet import quiet
 from initfree.stages.euclidean.residuals import INLIER_PIXELS
 
 WORSE, ROUNDING = 1.1, 0.02
-"""times the mean error of images placed each by itself, and pixels, up to which a rig holds: fewer numbers always fit a
+"""factor of the mean error of independent images, and pixels, up to which a rig is kept: fewer parameters always fit a
 little worse, and sensors that are not triggered together much worse"""
 EXTENT = 10.0
 """units over which the cameras of a written model extend (`world.upright`)"""
@@ -28,15 +28,15 @@ _STEPS = 50
 
 @dataclass(frozen=True)
 class Rigged:
-    """What became of an input's rigs."""
+    """The result for an input's rigs."""
 
     model: pycolmap.Reconstruction
-    """with the rigs, if they hold; else as it was"""
+    """with the rigs if they fit, else unchanged"""
     rigs: tuple[Rig, ...]
-    """as the images say, each placed by itself, in the unit of the model"""
+    """as estimated from independent images, in the unit of the model"""
     holds: bool
     apart: float
-    """pixels: mean reprojection error of images placed each by itself"""
+    """pixels: mean reprojection error of independent images"""
     together: float | None
     """the same with rigs; None where no two sensors of one are in one frame"""
 
@@ -92,7 +92,7 @@ def _sentence(rig: Rig) -> str:
 
 
 def rigged(model: pycolmap.Reconstruction, mounts: Mounts) -> Rigged:
-    """The model with rigs and frames of the input, or as it is where they do not hold."""
+    """The model with rigs and frames of the input, or unchanged if they do not fit."""
     ids = sorted(int(image.image_id) for image in model.images.values() if image.has_pose)
     poses = [model.images[k].cam_from_world() for k in ids]
     R, t = np.array([pose.rotation.matrix() for pose in poses]), np.array([pose.translation for pose in poses])

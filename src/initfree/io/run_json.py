@@ -1,4 +1,4 @@
-"""run.json: everything about a run that a person or a program may want to know afterwards."""
+"""run.json: options, figures and verdict of a run."""
 
 import json
 import math
@@ -75,7 +75,7 @@ def _cameras(result: "Result") -> dict[str, dict[str, Any]]:
 
 
 def _joint(result: "Result") -> dict[str, Any]:
-    """Where the images hold together least: those of the smaller part, and what joins them with the others."""
+    """The weakest joint: images of the smaller part, and the landmarks that join them with the others."""
     evidence = result.certificate.evidence
     j = evidence.joint
     images = [evidence.names[k] for k in np.flatnonzero(j.smaller)]

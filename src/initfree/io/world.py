@@ -1,8 +1,8 @@
-"""Sensible axes for a reconstruction whose world is arbitrary: y down, the cameras around the origin, their extent 10.
+"""Axes for a reconstruction in an arbitrary frame: y down, the cameras around the origin, their extent 10.
 
-Photographers hold cameras level: the horizontal axis x of most images is perpendicular to gravity whichever way they look
-and however they are tilted up or down. So gravity g minimises the mean (g·x_k)², and where all x_k are parallel (a camera
-that moves sideways) a small share of the mean (g·y_k)², y_k the image's downward axis, decides.
+Photographers hold cameras level: the horizontal axis x of most images is perpendicular to gravity, for any direction and
+tilt. So gravity g minimises the mean (g·x_k)². If all x_k are parallel (a camera that moves sideways), a small share of
+the mean (g·y_k)², with the image's downward axis y_k, decides.
 """
 
 import numpy as np

@@ -1,5 +1,5 @@
-"""What a solve leaves on disk: DIR/sparse/0 (a COLMAP model), DIR/run.json, DIR/summary.html (the same for people) and
-DIR/trace.npz (its steps), whole or not at all.
+"""Output of a solve: DIR/sparse/0 (a COLMAP model), DIR/run.json, DIR/summary.html (the same for people) and
+DIR/trace.npz (its steps), all or none.
 
 Of an array of cameras also DIR/landmarks.csv: which point of which frame a landmark is.
 """

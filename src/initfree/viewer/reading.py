@@ -1,4 +1,4 @@
-"""What is seen of a folder: its model, its run.json and trace.npz where it has them, and a second model over it."""
+"""The scene of a folder: its model, its run.json and trace.npz if present, and a second model."""
 
 from dataclasses import replace
 from pathlib import Path

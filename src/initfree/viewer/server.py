@@ -24,7 +24,7 @@ _PAUSE = 0.08
 _WIDE = 0.9
 """width over height of a window from which on the whole scene is seen"""
 _FAR = 1e3
-"""where a landmark goes that is nowhere, in extents: out of sight"""
+"""distance of landmarks without a position, in extents: out of sight"""
 
 _STYLE = "margin: 0 0.9em 0.4em; font-size: 0.875em; overflow-wrap: anywhere"
 

@@ -27,8 +27,9 @@ from initfree.drawing.scene import Model, Scene
 from initfree.generator import generate
 from initfree.generator.blender.archive import contents, write_archive
 from initfree.generator.blender.client import environment
+from initfree.models.report import checked_scene
 from initfree.viewer import read_scene
-from initfree.viewer.reading import aligned
+from initfree.viewer.reading import MOST, aligned
 
 HERE = Path(__file__).resolve().parent
 PICTURES, EXAMPLES = HERE / "pictures", HERE.parent / "examples"
@@ -133,6 +134,13 @@ def example(number: str, folder: Path, look: Look | None = None, part: str = "")
         runpy.run_path(str(script), run_name="__main__")
     sys.argv = before
     save(f"example-{number}", picture(read_scene(output / part), look or Look(width=620, height=400, closer=1.1)))
+
+
+def checked(folder: Path) -> None:
+    """The model of example 09 with the image that is not to be trusted."""
+    example("09", folder)
+    scene = checked_scene(folder / "09" / "sparse", folder / "09" / "database.db", MOST)
+    save("example-09", picture(scene, Look(width=620, height=400, closer=1.1)))
 
 
 def sweep(folder: Path) -> None:
@@ -244,6 +252,9 @@ MADE: dict[str, Callable[[Path], None]] = {
     "example-06": lambda folder: example("06", folder, part="initfree"),
     "example-07": lambda folder: example("07", folder),
     "example-08": lambda folder: example("08", folder),
+    "example-09": checked,
+    "example-10": lambda folder: example("10", folder),
+    "example-11": lambda folder: example("11", folder),
 }
 
 if __name__ == "__main__":

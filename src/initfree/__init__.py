@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from initfree.io.load import load
     from initfree.models.adjust import Adjusted, AdjustOptions, adjust
     from initfree.models.check import Check, check
+    from initfree.models.from_arrays import model_from_arrays
     from initfree.result import Result
 
 if sys.platform == "linux":
@@ -47,6 +48,7 @@ __all__ = [
     "check",
     "evaluate",
     "load",
+    "model_from_arrays",
     "solve",
     "solve_components",
     "solve_each",
@@ -68,6 +70,7 @@ _HOMES = {
     "check": "models.check",
     "evaluate": "api",
     "load": "io.load",
+    "model_from_arrays": "models.from_arrays",
     "solve": "api",
     "solve_components": "api",
     "solve_each": "api",

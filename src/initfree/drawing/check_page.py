@@ -51,7 +51,11 @@ def _cards(told: dict[str, Any], images: list[dict[str, Any]]) -> list[tuple[str
             "all matches" if told["database"] else "of what the model kept",
         ),
         ("Certain to", f"± {rotation:.2g}°", f"and ± {100.0 * centre:.2g}% of the extent, in the median"),
-        ("Intrinsics", "contradicted" if against else "agree", f"{len(told['intrinsics'])} cameras asked"),
+        (
+            "Intrinsics",
+            "contradicted" if against else "agree",
+            "focal lengths, with those that the images have",
+        ),
     ]
 
 

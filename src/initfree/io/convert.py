@@ -152,12 +152,12 @@ def model_of(source: Path) -> pycolmap.Reconstruction:
             )
     reconstruction = found.model(source)
     check_poses(source, reconstruction)
-    model = _assembled(observations, reconstruction)
+    model = assembled(observations, reconstruction)
     check_model(model, str(source))
     return model
 
 
-def _assembled(o: Observations, reconstruction: Reconstruction) -> pycolmap.Reconstruction:
+def assembled(o: Observations, reconstruction: Reconstruction) -> pycolmap.Reconstruction:
     model = pycolmap.Reconstruction()
     for camera_id in sorted({image.camera_id for image in o.images}):
         model.add_camera_with_trivial_rig(o.cameras[camera_id])

@@ -32,6 +32,8 @@ Freed = Literal["focal", "distortion", "principal-point"]
 LossName = Literal["squared", "cauchy", "soft-l1", "huber"]
 _LOSSES: dict[str, Any] = {"cauchy": Cauchy, "soft-l1": SoftL1, "huber": Huber}
 _NO_PRIOR = Deviations(*[1e150] * 5)
+_AS_PREDICTED = 0.5
+"""of the decrease that a last step promised: it gained little because there was little to gain"""
 LEAST_POSITIONS = 3
 """known places that a model is turned and scaled by before they pull at it"""
 
@@ -183,8 +185,11 @@ def _adjust(model: pycolmap.Reconstruction, options: AdjustOptions) -> Adjusted:
         layout, view = replace(layout, positions=positions), _aligned(view, layout.poses(view.R, view.t), positions)
     prior = lenses.prior(_NO_PRIOR)
     stage = IntrinsicsAdjustment(arrays.tracks, arrays.keypoints, view, prior=prior, layout=layout)
-    limits = LMConfig(options.max_iterations, options.tolerance)
+    limits = LMConfig(options.max_iterations, options.tolerance, told=False)
     convergence = stage.minimise(limits, options.robust)
+    last = convergence.history[-1] if convergence.history else None
+    if convergence.reason == "plateau" and last is not None and last.accepted and last.gain_ratio > _AS_PREDICTED:
+        convergence.reason = "converged"
     stage.release()
     if not np.isfinite(convergence.cost):
         raise InputError(

@@ -56,7 +56,6 @@ def as_run(found: Check) -> dict[str, Any]:
             "accepted": found.accepted, "reason": found.reason, "failing": [image.name for image in found.untrusted],
         },
         "weakest_joint": {"images": [names[k] for k in np.flatnonzero(joint.smaller)]},
-        "problem": {"dropped": {"images": []}},
         "uncertainty": {"noise_pixels": u.noise},
         "cameras": cameras,
     })  # fmt: skip

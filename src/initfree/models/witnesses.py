@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from initfree.auto.strategy import solve_auto
@@ -87,10 +86,13 @@ class Intrinsics:
 
 
 def unjudged(posed: tuple[str, ...], judged: Sequence[Problem]) -> Witness:
-    """Registered images that too little holds: a verdict on the others would be silent about them."""
-    held = {name for problem in judged for name in problem.names}
-    gone = tuple(name for name in posed if name not in held)
-    parts = min(problem.dropped.components for problem in judged)
+    """Registered images that too little holds together with the others: a verdict on those would be silent about them.
+
+    One problem must hold all of them: two that hold a half each say nothing of how the halves are joined.
+    """
+    problem = max(judged, key=lambda one: len(one.names))
+    gone = tuple(name for name in posed if name not in set(problem.names))
+    parts = problem.dropped.components
     apart = f" (the observations fall into {parts} parts that share no landmark)" if parts > 1 else ""
     sentence = f"{len(gone)} of {len(posed)} registered images are not held by the others{apart}: {listed(gone)}"
     return Witness("unjudged images", UNJUDGED if gone else 0.0, sentence if gone else "every image is judged", gone)
@@ -118,7 +120,7 @@ def at_optimum(e: Evidence) -> Witness:
     apart = Apart.between(e.reconstruction, adjust(e.problem, e.reconstruction, limits)[0])
     if apart.weight < 1.0:
         return Witness("at its optimum", apart.weight, "it is at the optimum of its own observations")
-    images = tuple(name for name, off in zip(e.names, apart.far, strict=True) if off)
+    images = apart.named(e.names)
     which = f": {listed(images)}" if images else ""
     sentence = f"adjusted to its own observations it moves to another place (AUC@20 {apart.auc:.0f} against it){which}"
     return Witness("at its optimum", apart.weight, sentence, images)
@@ -146,10 +148,10 @@ class Apart:
         s = size / max(float(np.median(np.linalg.norm(x, axis=1))), 1e-300)
         return cls(auc, turn, np.linalg.norm(s * x - y, axis=1) / size)
 
-    @property
-    def far(self) -> NDArray[np.bool_]:
-        """Cameras that are elsewhere."""
-        return (self.turn > MAX_TURN) | (self.shift > MAX_SHIFT)
+    def named(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Cameras that are elsewhere; none where most are, because then it is not they but the whole that is bent."""
+        far = (self.turn > MAX_TURN) | (self.shift > MAX_SHIFT)
+        return tuple(name for name, off in zip(names, far, strict=True) if off) if far.mean() < 0.5 else ()
 
     @property
     def weight(self) -> float:
@@ -205,7 +207,7 @@ def independent(e: Evidence) -> Witness:
     apart = Apart.between(same, found.reconstruction)
     if apart.weight < 1.0 and len(same.names) == len(e.names):
         return Witness(name, 0.0, "a solve from nothing finds the same cameras")
-    images = tuple(image for image, off in zip(same.names, apart.far, strict=True) if off)
+    images = apart.named(same.names)
     which = f": {listed(images)}" if images else ""
     sentence = f"a solve from nothing finds other cameras (AUC@20 {apart.auc:.0f} against these){which}"
     return Witness(name, max(apart.weight, DOUBT), sentence, images)

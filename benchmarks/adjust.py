@@ -2,11 +2,11 @@
 
     INITFREE_DATA=... OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python benchmarks/adjust.py --survey 300
 
-South Building, the models of photographs, BAL's problems and a generated survey, each from the same start: poses and points
-of the model, moved by a little noise (BAL's as they are in the file). Both with COLMAP's defaults: least squares, focal lengths
-and distortion free; one thread. CPU seconds of ours are those of `initfree.adjust` as a whole, with reading the objects of the
-model and making new ones; those of Ceres are of building the problem and solving it. Ceres chooses its linear solver by the
-number of images as pycolmap does, then each of three.
+South Building, the models of photographs, BAL's problems and a generated survey, each from the same start: poses and
+points of the model, moved by a little noise (BAL's as they are in the file). Both with COLMAP's defaults: least
+squares, focal lengths and distortion free; one thread. CPU seconds of ours are those of `initfree.adjust` as a whole,
+with reading the objects of the model and making new ones; those of Ceres are of building the problem and solving it.
+Ceres chooses its linear solver by the number of images as pycolmap does, then each of three.
 """
 
 import time

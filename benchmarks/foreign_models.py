@@ -1,10 +1,10 @@
 """Models as other programs leave them, right ones and wrong ones, with the truth: what `benchmarks/foreign.py` judges.
 
-Observations come from the generator's sets and adversarial presets, with noise, wrong matches and merged tracks. Makers:
-COLMAP's incremental and global mappers on a database of these observations, COLMAP's bundle adjustment from the truth and from
-wrong starts (half of the images turned or scaled, a smooth bend, a wrong focal length or an ignored distortion held fixed, a
-mirrored world, one image moved, two scenes in one model), and single pipelines of our own. After each adjustment what misses by
-more than 4 px is deleted, as every mapper does.
+Observations come from the generator's sets and adversarial presets, with noise, wrong matches and merged tracks.
+Makers: COLMAP's incremental and global mappers on a database of these observations, COLMAP's bundle adjustment from
+the truth and from wrong starts (half of the images turned or scaled, a smooth bend, a wrong focal length or an
+ignored distortion held fixed, a mirrored world, one image moved, two scenes in one model), and single pipelines of
+our own. After each adjustment what misses by more than 4 px is deleted, as every mapper does.
 """
 
 import tempfile

@@ -21,7 +21,7 @@ ROOMS = (
     ("stages.euclidean", "stages.upgrade", "stages.varpro"),
     ("certificate", "two_view"),
     ("arrays.camera_reports",),
-    ("arrays.synchronisation",),
+    ("arrays.exchanges", "arrays.synchronisation"),
     ("drawing", "result"),
     ("io", "stages.pipeline"),
     ("auto", "photographs"),

@@ -130,8 +130,8 @@ def test_bad_inputs(tmp_path, model, capsys):
     assert "is of no format that can be read" in fails(capsys, "solve", write(tmp_path / "notes.md", "hello"), *solve)
     photographs = write(tmp_path / "photographs" / "IMG_1.JPG", "not looked into").parent
     assert "holds 1 photograph; expected at least 3" in fails(capsys, "solve", photographs, *solve)
-    semicolons = write(tmp_path / "semicolons.csv", "camera;frame;x;y\na;1;2;3\n")
-    assert "separated by commas" in fails(capsys, "solve", semicolons, *solve)
+    semicolons = write(tmp_path / "semicolons.csv", "camera;frame;x\na;1;2\n")
+    assert "has no column y" in fails(capsys, "solve", semicolons, *solve)
     broken = tmp_path / "broken"
     for name in ("cameras.txt", "images.txt", "points3D.txt"):
         write(broken / name, "hello world\n")

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from initfree.arrays.camera_reports import CameraReport, camera_reports
+from initfree.arrays.exchanges import Exchange, exchanges
 from initfree.arrays.synchronisation import Offset, offsets
 from initfree.certificate import Certificate
 from initfree.certificate.uncertainty import Uncertainty
@@ -24,6 +25,10 @@ from initfree.stages.upgrade.metric import Upgraded
 
 if TYPE_CHECKING:
     import pycolmap
+
+_GUESSED_MIDDLE = 0.025
+"""deviation of an image's middle, as a share of its longer side, where detections alone say how large it is: they leave
+about a twentieth of it free, on one side or the other"""
 
 
 @dataclass(frozen=True)
@@ -174,7 +179,14 @@ class Result:
     def uncertainty(self) -> Uncertainty:
         """Standard deviations of the cameras' rotations, centres and focal lengths, relative to the whole reconstruction."""
         with one_blas_thread():  # as in a solve: sums in another order have other last digits
-            return self.certificate.evidence.uncertainty
+            u = self.certificate.evidence.uncertainty
+        o = self.problem.observations
+        if not o.sizes_guessed:
+            return u
+        # A principal point that is off by p pixels turns its camera by p / f.
+        used = [o.cameras[o.images[k].camera_id] for k in self.problem.images]
+        off = _GUESSED_MIDDLE * np.array([max(camera.width, camera.height) for camera in used])
+        return replace(u, rotation=np.hypot(u.rotation, np.degrees(np.arctan(off / self.focal_pixels))))
 
     @cached_property
     def cameras(self) -> tuple[CameraReport, ...]:
@@ -195,6 +207,14 @@ class Result:
     @cached_property
     def _offsets(self) -> dict[str, Offset]:
         return offsets(self.problem, self.reconstruction, self.cameras)
+
+    def exchanges(self) -> dict[str, Exchange]:
+        """Mistakes in the table of an array that would explain cameras which do not fit, by name."""
+        return self._exchanges
+
+    @cached_property
+    def _exchanges(self) -> dict[str, Exchange]:
+        return exchanges(self.problem, self.reconstruction, self.cameras)
 
     def stage(self, name: str) -> StageReport:
         """The report of the named stage."""

@@ -31,7 +31,7 @@ def convert(
     Args:
         input: What `initfree formats` lists.
         output: File or directory to write; its name tells the format unless --to does.
-        to: colmap, ply, picture, nerfstudio, json, caliscope, anipose, multicamselfcal, dlt, splats or table.
+        to: colmap, ply, picture, nerfstudio, json, caliscope, anipose, multicamselfcal, dlt, splats, table or points.
         images: Directory of the images; `splats` writes them without distortion beside a model of PINHOLE cameras.
         overwrite: Replace at OUT also what no conversion wrote, or what was changed since.
     """

@@ -33,6 +33,7 @@ from initfree.io.export import check_images
 from initfree.io.load import image_names, load, load_model
 from initfree.io.run_json import plain
 from initfree.io.staged import staged_directory
+from initfree.io.trajectories import write_trajectories
 from initfree.io.write import COMMAND, planned, write_into
 from initfree.io.written import check_replaceable
 from initfree.photographs.settings import Matching
@@ -148,10 +149,11 @@ def solve(
         told = {"options": _options(asked | asdict(alignment)), "truth": named, "metrics": scores, "seconds": took}
         run = write_into(result, staging, images, others=results[1:], summary=summary, **told)
         misplaced = _align(staging, alignment)
+        length = None if o.moments is None else write_trajectories(staging, alignment)
     if shown.json_lines:
         progress.finished(result, output, scores)
     else:
-        _show(result, run, output, metrics, shown)
+        _show(result, run, output, metrics, shown, length)
     if misplaced is not None:
         raise InputError(f"{misplaced} (the model was written as it is, to be aligned with `initfree convert`)")
     return 0 if all(one.accepted for one in results) else NOT_ACCEPTED
@@ -183,13 +185,17 @@ def _align(staging: Path, alignment: Alignment) -> InputError | None:
     return None
 
 
-def _show(result: Result, run: dict[str, Any], output: Path, metrics: dict[str, Metrics] | None, shown: Shown) -> None:
+def _show(
+    result: Result, run: dict[str, Any], output: Path, metrics: dict[str, Metrics] | None, shown: Shown, length: str | None
+) -> None:
     """What happened, what was written, and last the verdict and what to do next; with --quiet the verdict alone."""
     out = Console(highlight=False, markup=False, emoji=False)
     if not shown.quiet:
         print_result(out, result, run, verbose=shown.verbose)
         if metrics is not None:
             print_metrics(out, metrics)
+        if length is not None:
+            out.print(length, soft_wrap=True)
         page = f", {output / SUMMARY} (the run on a page)" if (output / SUMMARY).is_file() else ""
         models = " ".join(str(output / scene["model"]) for scene in run["scenes"])
         out.print(f"read: {result.problem.observations.source}", soft_wrap=True)

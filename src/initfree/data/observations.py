@@ -96,6 +96,10 @@ class Observations:
     """by image id, if the input has a rig of two cameras or more: sensor and frame of the image"""
     focal_priors: dict[int, FocalPrior] | None = None
     """by camera id, if the input says how reliable its focal lengths are; never changed, as `intrinsics`"""
+    notes: tuple[str, ...] = ()
+    """what the user should know of the input, a sentence each"""
+    sizes_guessed: bool = False
+    """whether the images' sizes are a guess from where the observations lie, and so the principal points"""
 
     def __repr__(self) -> str:
         return f"Observations({self.source}: {len(self.images)} images, {len(self.image)} observations)"

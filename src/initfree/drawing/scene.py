@@ -13,7 +13,6 @@ from initfree.data.tracks import Array, Index
 from initfree.drawing.packed import Box, encoded, turns
 from initfree.drawing.palette import SCALE, coloured
 from initfree.drawing.steps import Steps
-from initfree.drawing.verdict import verdict_of
 
 GREY = (128, 128, 128)
 """what a written model has where no colour is known"""
@@ -250,7 +249,7 @@ def scene_of(
         joint=np.array(joint, dtype=np.int64),
         failing=np.array(failing, dtype=np.int64),
         left_out=tuple(dropped),
-        verdict=verdict_of(run).sentence if {"problem", "certificate"} <= run.keys() else str(certificate.get("reason", "")),
+        verdict=str(run.get("verdict") or certificate.get("reason") or ""),
         accepted=certificate.get("accepted"),
         steps=steps,
     )

@@ -159,6 +159,9 @@ def _agreement(run: dict[str, Any]) -> str:
 def _objection(run: dict[str, Any]) -> str:
     """Who does not fit, if it is a few and the others do; otherwise the first reason."""
     certificate, cameras = run["certificate"], run.get("cameras") or {}
+    explained = [f"{name} {what}" for name, what in (run.get("exchanges") or {}).items()]
+    if explained:
+        return "; ".join(explained)
     failing = [name for name in certificate["failing"] if name in cameras]
     fits = {name: 1.0 - one["wrong"] / max(one["detections"], 1) for name, one in cameras.items()}
     others = [name for name in cameras if name not in failing]
@@ -186,6 +189,8 @@ def _others(run: dict[str, Any]) -> list[str]:
     ]
     if missing:
         found.append(f"{counted(len(missing), 'image')} left out: {listed(missing)}")
+    if run["certificate"]["accepted"]:
+        found += [f"{name} {what}" for name, what in (run.get("exchanges") or {}).items()]
     if not scenes and run["problem"]["dropped"]["components"] > 1:
         found.append(f"the input has {run['problem']['dropped']['components']} parts that nothing joins")
     return found

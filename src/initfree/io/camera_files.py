@@ -16,6 +16,7 @@ from scipy.spatial.transform import Rotation
 from initfree.data.names import relative
 from initfree.data.tracks import Array
 from initfree.errors import InputError
+from initfree.io.quiet import quiet
 
 
 @dataclass(frozen=True)
@@ -127,8 +128,13 @@ def write_json(model: pycolmap.Reconstruction, path: Path) -> None:
     path.write_text(json.dumps({"convention": what, "cameras": cameras}, indent=1) + "\n", encoding="utf-8")
 
 
+POINTS = "sparse_pc.ply"
+"""beside transforms.json, where splatfacto begins; the name is that of ns-process-data"""
+
+
 def write_transforms(model: pycolmap.Reconstruction, path: Path) -> None:
-    """nerfstudio's transforms.json: camera to world, axes as in OpenGL (y up, z backwards), images in images/."""
+    """nerfstudio's transforms.json: camera to world, axes as in OpenGL (y up, z backwards), images in images/; and the
+    points, in the same world."""
     cameras = placed(model)
     kinds = {one.fisheye for one in cameras}
     if len(kinds) > 1:
@@ -149,7 +155,11 @@ def write_transforms(model: pycolmap.Reconstruction, path: Path) -> None:
                 "transform_matrix": to_world.tolist(),
             }
         )  # fmt: skip
-    table = {"camera_model": "OPENCV_FISHEYE" if fisheye else "OPENCV", "frames": frames}
+    table: dict[str, Any] = {"camera_model": "OPENCV_FISHEYE" if fisheye else "OPENCV", "frames": frames}
+    if model.num_points3D():
+        table["ply_file_path"] = POINTS
+        with quiet():
+            model.export_PLY(str(path.with_name(POINTS)))
     path.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
 
 

@@ -2,9 +2,10 @@
 
 import csv
 import math
+import re
 from collections.abc import Sequence
 from io import TextIOWrapper
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from initfree.errors import InputError, in_words
 Columns = dict[str, Sequence[Any]]
 Names = tuple[str, ...]
 """of a column, the first one first; the others are what other programs call it"""
+_SEPARATORS = (",", ";", "\t")
+_DECIMAL = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?")
 _BLOCK = 4096
 """rows of a CSV that are read at once"""
 _LEAST_ROWS, _LEAST_ROW = 100_000, 3
@@ -37,7 +40,9 @@ def _csv(path: Path, used: set[str]) -> Columns:
     count = 0
     try:
         with TextIOWrapper(opened(path), encoding="utf-8-sig", newline="") as stream:
-            reader = csv.reader(stream)
+            start = stream.readline()
+            separator = max(_SEPARATORS, key=start.count)
+            reader = csv.reader(chain([start] if start else [], stream), delimiter=separator)
             # Block by block: millions of rows, each a list, would be looked through again and again for garbage.
             while block := list(islice(reader, _BLOCK)):
                 rows = [row for row in block if row]
@@ -52,13 +57,18 @@ def _csv(path: Path, used: set[str]) -> Columns:
                     head, columns, zip(*rows, strict=True), strict=False
                 ):  # no values without rows
                     if name in used:
-                        column.extend(values)
+                        column.extend(values if separator == "," else map(_with_point, values))
                 count += len(rows)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} cannot be read as CSV: {in_words(error)}") from error
     if not head:
         raise InputError(f"{path} is empty; expected a line of column names and a row for each observation")
     return dict(zip(head, columns, strict=True))
+
+
+def _with_point(value: str) -> str:
+    """A decimal comma, which only tables with other separators have, as a point."""
+    return value.replace(",", ".") if _DECIMAL.fullmatch(value.strip()) else value
 
 
 def _parquet(path: Path, used: set[str]) -> Columns:
@@ -111,8 +121,7 @@ def find(path: Path, columns: Columns, names: Names) -> Sequence[Any]:
     """The column of one of these names."""
     found = optional(columns, names)
     if found is None:
-        whole = "; expected columns separated by commas" if any(";" in name or "\t" in name for name in columns) else ""
-        raise InputError(f"{path} has no column {' or '.join(names)}; its columns are {', '.join(columns)}{whole}")
+        raise InputError(f"{path} has no column {' or '.join(names)}; its columns are {', '.join(columns)}")
     return found
 
 

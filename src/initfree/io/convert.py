@@ -12,7 +12,7 @@ from initfree.data.observations import Observations
 from initfree.data.reconstruction import Reconstruction
 from initfree.errors import InputError
 from initfree.io import bal, camera_files, colmap
-from initfree.io.alignment import Alignment, align, read_moments
+from initfree.io.alignment import MOMENTS, Alignment, align, read_moments
 from initfree.io.boundary import boundary
 from initfree.io.colmap_files import check_model
 from initfree.io.formats import Asked, format_of
@@ -20,6 +20,8 @@ from initfree.io.load import check_poses
 from initfree.io.picture import write_picture
 from initfree.io.quiet import quiet
 from initfree.io.staged import staged_directory, staged_file
+from initfree.io.trajectories import POINTS as POINTS_FILE
+from initfree.io.trajectories import noise_of, write_points
 from initfree.io.undistorted import write_undistorted
 
 
@@ -68,8 +70,16 @@ TARGETS = (
 COMMAND = "convert"
 TABLE = "table"
 """of observations: needs no poses"""
+POINTS = "points"
+"""of arrays: where the points were in each frame"""
 SPLATS = "splats"
 """needs the images too"""
+OTHERS = {
+    SPLATS: "images/ without distortion and sparse/0 with PINHOLE cameras (with --images)",
+    TABLE: "observations as CSV, also of inputs without poses",
+    POINTS: "points.csv of a solved array: frame, point, x, y, z, sigma",
+}
+NAMES = (*(target.name for target in TARGETS), *OTHERS)
 
 
 def convert(
@@ -90,8 +100,8 @@ def convert(
     if output.resolve() == source.resolve():
         raise InputError(f"output {output} is the input; expected another path")
     target = next((one for one in TARGETS if one.name == name), None)
-    if target is None and name not in (SPLATS, TABLE):
-        raise InputError(f"--to is {name!r}; expected one of {', '.join([one.name for one in TARGETS] + [SPLATS, TABLE])}")
+    if target is None and name not in NAMES:
+        raise InputError(f"--to is {name!r}; expected one of {', '.join(NAMES)}")
     if (name == SPLATS) != (images is not None):
         raise InputError(
             f"--to is {name!r} and --images is {images}; expected splats with --images, and nothing else with it"
@@ -110,21 +120,30 @@ def convert(
         model = model_of(source)
         if alignment is not None and aligned:
             align(model, alignment, read_moments(source))
-        if target is not None:
+        if name == POINTS:
+            _write_points(model, source, path)
+        elif target is not None:
             target.write(model, path)
         elif images is not None:
             write_undistorted(model, images, path)
     return name
 
 
+def _write_points(model: pycolmap.Reconstruction, source: Path, path: Path) -> None:
+    moments = read_moments(source)
+    if not moments:
+        raise InputError(f"{source} has no frames and points ({MOMENTS} of a solved array); expected the output of a solve")
+    write_points(path, model, moments, noise_of(source))
+
+
 def _meant(output: Path) -> str:
+    if output.name == POINTS_FILE:
+        return POINTS
     if output.suffix.lower() == ".csv":
         return TABLE
     found = next((one for one in TARGETS if one.suits(output)), None)
     if found is None:
-        raise InputError(
-            f"what to write to {output} is not clear; say it with --to, one of {', '.join(one.name for one in TARGETS)}"
-        )
+        raise InputError(f"what to write to {output} is not clear; say it with --to, one of {', '.join(NAMES)}")
     return found.name
 
 

@@ -47,6 +47,7 @@ def describe(result: "Result") -> dict[str, Any]:
         },
         "intrinsics": {
             "given": problem.observations.intrinsics,
+            "sizes_guessed": problem.observations.sizes_guessed,
             "known": problem.exact,
             "status": problem.intrinsics,
             "focal_pixels": dict(zip(problem.names, result.focal_pixels.tolist(), strict=True)),
@@ -59,6 +60,7 @@ def describe(result: "Result") -> dict[str, Any]:
         "uncertainty": _uncertainty(result),
         "cameras": {report.name: asdict(report) for report in result.cameras},
         "synchronisation": {name: asdict(offset) for name, offset in result.synchronisation().items()},
+        "exchanges": {name: str(one) for name, one in result.exchanges().items()},
         "notes": list(result.notes),
         "truth": None,
         "metrics": None,

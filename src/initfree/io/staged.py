@@ -77,7 +77,10 @@ def staged_directory(output: Path, by: str, planned: Iterable[str], *, overwrite
 
 @contextmanager
 def staged_file(output: Path, by: str, *, overwrite: bool = False) -> Iterator[Path]:
-    """Yield a path to write to, with the name of `output`; on success the file that was written there becomes `output`."""
+    """Yield a path to write to, with the name of `output`; on success the file that was written there becomes `output`.
+
+    Files that were written beside it go with it.
+    """
     if output.is_dir():
         raise InputError(f"output {output} is a directory; expected a file to write")
     try:
@@ -89,9 +92,13 @@ def staged_file(output: Path, by: str, *, overwrite: bool = False) -> Iterator[P
         with _locked_folder(home) as staging:
             yield staging / output.name
             entries = written(staging, by)
+            names = sorted((entry.path for entry in entries), key=lambda name: name == output.name)
             with _locked(home):
-                write_record(home, {entry for entry in read_record(home) if entry.path != output.name} | entries)
-                (staging / output.name).replace(home / output.name)
+                if not overwrite:
+                    check_replaceable(home, names, by)
+                write_record(home, {entry for entry in read_record(home) if entry.path not in names} | entries)
+                for name in names:
+                    (staging / name).replace(home / name)
     except OSError as error:
         raise InputError(f"cannot write to output {output}: {error.strerror or error}") from error
 

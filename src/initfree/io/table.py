@@ -4,6 +4,7 @@ Fixed cameras see points at many moments: an image is a camera, and a landmark a
 place of `camera` and no frame is one of tracks: a landmark is a point. Pixels; intrinsics are unknown, one camera for each.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from initfree.data.tracks import rows_of_each
 from initfree.errors import InputError
 from initfree.io.columns import combined, find, labels, moments_of, numbers, optional, read_columns
 from initfree.io.keypoints import MIN_CONFIDENCE
+from initfree.io.look import check_detections, check_repeats
 from initfree.io.rows import observations_of_array, unknown_camera
 
 _KNOWN = {
@@ -57,6 +59,9 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Obser
     if not seen.any():
         raise InputError(f"{path} has no observation that can be used ({len(seen)} rows)")
     rows = rows_of_each(image, len(names))
+    line = np.arange(2, len(seen) + 2)
+    points = point is not None
+    notes = check_repeats(str(path), names, image[seen], landmark[seen], moments, line[seen], points=points)
     size = np.array([1.0 + np.ceil(np.abs(xy[here[seen[here]]]).max(axis=0, initial=1.0)) for here in rows])
     for axis, key in enumerate(("width", "height")):
         given = optional(columns, _KNOWN[key])
@@ -69,8 +74,10 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Obser
                         f"{path}: camera {names[k]!r} has the {key}s {sizes.tolist()[:3]}; expected one, positive"
                     )
                 size[k, axis] = sizes[0]
-    if optional(columns, _KNOWN["width"]) is None:
-        # Cameras of an array mostly are of one kind: the largest span is closest to the size of all.
-        size[:] = size.max(axis=0)
+    given = np.array([optional(columns, _KNOWN[key]) is not None for key in ("width", "height")])
+    # Cameras of an array mostly are of one kind: the largest span is closest to the size of all.
+    size[:, ~given] = size[:, ~given].max(axis=0)
+    notes += check_detections(str(path), names, image[seen], xy[seen], size, given, line[seen])
     cameras = [unknown_camera(*size[k]) for k in range(len(names))]
-    return observations_of_array(str(path), names, cameras, image[seen], landmark[seen], xy[seen], "unknown", moments)
+    found = observations_of_array(str(path), names, cameras, image[seen], landmark[seen], xy[seen], "unknown", moments)
+    return replace(found, notes=notes, sizes_guessed=not given.all())

@@ -22,6 +22,7 @@ from initfree.io.alignment import MOMENTS, write_moments
 from initfree.io.export import export
 from initfree.io.run_json import describe, plain, write_json
 from initfree.io.staged import staged_directory
+from initfree.io.trajectories import LENGTHS, POINTS
 
 if TYPE_CHECKING:
     import pycolmap
@@ -38,7 +39,7 @@ COMMAND = "solve"
 def planned(*, moments: bool, summary: bool = True, scenes: int = 1) -> list[str]:
     """What `write_into` writes, of an array of cameras (`moments`) or of images."""
     models = [f"sparse/{number}" for number in range(scenes)]
-    return [*models, "run.json", TRACE, *([SUMMARY] if summary else []), *([MOMENTS] if moments else [])]
+    return [*models, "run.json", TRACE, *([SUMMARY] if summary else []), *([MOMENTS, POINTS, LENGTHS] if moments else [])]
 
 
 def write_result(result: "Result", output: Path, *, overwrite: bool = False, **report: Any) -> None:
@@ -71,7 +72,8 @@ def write_into(
     moments = result.problem.observations.moments
     if moments is not None:
         write_moments(staging / MOMENTS, moments, exported.points.ids.tolist())
-    told = {"model": exported.figures(), "notes": [*result.notes, *exported.notes], "scenes": _scenes([result, *others])}
+    notes = [*result.problem.observations.notes, *result.notes, *exported.notes]
+    told = {"model": exported.figures(), "notes": notes, "scenes": _scenes([result, *others])}
     run = plain(describe(result) | told | report)
     run["verdict"] = verdict_of(run).sentence
     write_json(staging / "run.json", run)

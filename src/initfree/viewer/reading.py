@@ -77,6 +77,7 @@ def _run(path: Path) -> dict[str, Any]:
 
 _REPORT = dict.fromkeys(("mean_pixels", "rotation_degrees", "centre_share_of_extent"), float)
 _RUN: dict[str, Any] = {
+    "verdict": str,
     "certificate": {"accepted": bool, "reason": str, "failing": [str]},
     "weakest_joint": {"images": [str]},
     "problem": {"dropped": {"images": [str]}},

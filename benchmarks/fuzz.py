@@ -1,64 +1,97 @@
-"""Damaged inputs, by the hundred: does a reader end in one sentence, in bounded time and memory?
+"""Inputs of strangers, by the thousand: does every command end in one sentence, in bounded time and memory?
 
-    python benchmarks/fuzz.py [--count 500] [--seed 0] [--readers colmap-binary bal.txt ...]
+    python benchmarks/fuzz.py [--count 100] [--seed N] [--kinds bytes aimed] [--readers colmap-binary bal.txt ...]
 
-Every case is read in a process of its own, as input and as truth, as `initfree solve INPUT --truth INPUT` reads them. Good
-are: a valid read, or exit code 2 with one line on stderr that names the file. Prints one line a reader and ends with 1 if a
-case is not good: tracebacks, crashes, hangs (over 20 s), more than 1 GiB, anything else printed, files written.
+For every format, and for what `initfree solve` writes, sound inputs are damaged: some of their bytes (`bytes`), or a value,
+a name, a type, a table or a whole file where it hurts most (`aimed`: tests/hostile.py; among them hostile names, bombs,
+FIFOs and devices). Each is read in a process of its own, as `solve INPUT --truth INPUT` reads it, converted to something,
+and shown by `view --export`. Good are: a valid read, or exit code 2 with one line on stderr that names the file. Prints one
+line for each format and kind, and ends with 1 if a case is not good: tracebacks, crashes, hangs (over 20 s), more than
+1 GiB, anything else printed, anything written outside the output. The seed is another one each time, and printed.
 """
 
 import argparse
 import os
 import random
 import resource
+import secrets
+import shutil
 import signal
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
+from hashlib import blake2b
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
+from hostile import write_aimed  # noqa: E402  # pyright: ignore[reportMissingImports]
 from mutations import inputs, one_gibibyte, write_mutated  # noqa: E402  # pyright: ignore[reportMissingImports]
 
+from initfree.api import solve  # noqa: E402
+from initfree.commands.view import view  # noqa: E402
 from initfree.data.observations import Intrinsics  # noqa: E402
 from initfree.errors import InputError  # noqa: E402
-from initfree.io.formats import format_of  # noqa: E402
+from initfree.io.convert import TARGETS, convert  # noqa: E402
+from initfree.io.formats import FORMATS, format_of  # noqa: E402
 from initfree.io.load import load, load_model  # noqa: E402
 
 SECONDS = 20
 MEBIBYTES = 1024
+KINDS = {"bytes": write_mutated, "aimed": write_aimed}
+WRITTEN = "solve's output"
 
 
-def read(path: Path, intrinsics: Intrinsics, poses: bool) -> int:
-    """What the command does with an input, whose format has poses or not; the exit code."""
+def steps(path: Path, out: Path, intrinsics: Intrinsics, poses: bool, to: str) -> Iterator[object]:
+    """What commands do with an input, one after the other; its format has poses or not."""
+    yield load(path, 3, intrinsics)
+    if poses:
+        yield load_model(path)
+        yield convert(path, out / "converted", to, images=path if to == "splats" else None)
+    if path.name.startswith(WRITTEN):
+        yield view(path, export=(out / "page.html",))
+
+
+def read(path: Path, out: Path, intrinsics: Intrinsics, poses: bool, to: str) -> int:
+    """The exit code of all together."""
+    code, work = 0, steps(path, out, intrinsics, poses, to)
     try:
-        load(path, 3, intrinsics)
-        if poses:
-            load_model(path)
+        for _ in work:
+            pass
     except InputError as error:
         print(f"initfree: error: {error}", file=sys.stderr)
-        return 2
-    return 0
+        code = 2
+    return code
 
 
-def run_case(path: Path, place: Path, intrinsics: Intrinsics, poses: bool) -> tuple[str, str, float]:
+def everything(place: Path) -> dict[str, str]:
+    """All files below a directory, with what is in them."""
+    return {
+        str(path): blake2b(path.read_bytes()).hexdigest() if path.is_file() and path.stat().st_size else ""
+        for path in place.rglob("*")
+    }
+
+
+def run_case(path: Path, root: Path, intrinsics: Intrinsics, poses: bool, to: str) -> tuple[str, str, float]:
     """(verdict, what was printed, peak MiB) of one input, read in a fork of this process."""
-    printed = place / "printed"
+    shutil.rmtree(root / "out", ignore_errors=True)
+    (root / "out").mkdir()
+    before, printed = everything(path.parent), root / "printed"
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            output = os.open(printed, os.O_CREAT | os.O_WRONLY)
-            os.dup2(output, 1)
+            output = os.open(printed, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             os.dup2(output, 2)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            os.chdir(place / "work")
+            os.chdir(root / "work")
             signal.alarm(SECONDS)
             with one_gibibyte():
-                code = read(path, intrinsics, poses)
+                code = read(path, root / "out", intrinsics, poses, to)
         except BaseException:
             import traceback
 
@@ -76,9 +109,9 @@ def run_case(path: Path, place: Path, intrinsics: Intrinsics, poses: bool) -> tu
         return "crash", text, peak
     if peak > MEBIBYTES:
         return "memory", text, peak
-    if any((place / "work").iterdir()):
+    if everything(path.parent) != before or any((root / "work").iterdir()):
         return "files written", text, peak
-    if code == 2 and text.count("\n") == 1 and str(path) in text:
+    if code == 2 and text.count("\n") == 1 and text[:-1].isprintable() and (str(path) in text or "output" in text):
         return "refused", text, peak
     if code == 0 and not text:
         return "read", text, peak
@@ -94,44 +127,64 @@ def _intrinsics(source: Path) -> tuple[Intrinsics, ...]:
     return ("known", "unknown")
 
 
+def sound_inputs(place: Path) -> dict[str, Path]:
+    """One of every format at least, and what `solve` writes."""
+    found = inputs(place)
+    solve(load(found["colmap-binary"])).write(place / WRITTEN)
+    found[WRITTEN] = place / WRITTEN
+    lacking = {one.name for one in FORMATS} - {format_of(path).name for path in found.values()}
+    assert not lacking, f"no sound input of {lacking}"
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--count", type=int, default=500, help="damaged inputs for each reader")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=100, help="inputs of each kind for each format")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(2**31))
+    parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--readers", nargs="*", help="of which formats; all by default")
     parser.add_argument("--show", action="store_true", help="print the messages, each kind once")
+    parser.add_argument("--keep", type=Path, help="directory for the inputs that are not good")
     arguments = parser.parse_args()
-    bad = 0
+    print(f"seed {arguments.seed}", flush=True)
+    total, peaks = Counter[str](), [0.0]
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary)
-        sound = inputs(root / "sound")
+        sound = sound_inputs(root / "sound")
         (root / "work").mkdir()
         for name, source in sound.items():
             if arguments.readers and name not in arguments.readers:
                 continue
-            poses, kinds = format_of(source).model is not None, _intrinsics(source)
-            assert all(read(source, kind, poses) == 0 for kind in kinds), "a sound input must be read"
-            verdicts: Counter[str] = Counter()
-            began, peak = time.perf_counter(), 0.0
-            messages: dict[str, str] = {}
-            for k in range(arguments.count):
-                rng = random.Random(f"{name} {arguments.seed} {k}")
-                target = root / f"{source.stem}-{k}{source.suffix}"
-                write_mutated(source, target, rng)
-                verdict, text, used = run_case(target, root, rng.choice(kinds), poses)
-                (root / "printed").unlink()
-                peak = max(peak, used)
-                verdicts[verdict] += 1
-                if verdict not in ("refused", "read"):
-                    bad += 1
-                    print(f"{name}, seed {arguments.seed}, case {k}: {verdict}\n{text[-2000:]}")
-                messages.setdefault("".join(c for c in text.replace(str(target), "INPUT") if not c.isdigit()), text)
-            told = ", ".join(f"{verdict} {count}" for verdict, count in sorted(verdicts.items()))
-            seconds = time.perf_counter() - began
-            print(f"{name:14} {arguments.count} damaged inputs: {told}; peak {peak:.0f} MiB, {seconds:.0f} s", flush=True)
-            if arguments.show:
-                print("".join(sorted(messages.values())))
-    sys.exit(1 if bad else 0)
+            poses, asked = format_of(source).model is not None, _intrinsics(source)
+            targets = [one.name for one in TARGETS if one.name != "picture"] + ["splats", "table"]
+            for kind in arguments.kinds:
+                verdicts, began, peak = Counter[str](), time.perf_counter(), 0.0
+                messages: dict[str, str] = {}
+                for k in range(arguments.count):
+                    rng = random.Random(f"{name} {kind} {arguments.seed} {k}")
+                    folder = root / "case"
+                    shutil.rmtree(folder, ignore_errors=True)
+                    folder.mkdir()
+                    target = folder / f"{source.stem}{source.suffix}"
+                    KINDS[kind](source, target, rng)
+                    verdict, text, used = run_case(target, root, rng.choice(asked), poses, rng.choice(targets))
+                    peak = max(peak, used)
+                    verdicts[verdict] += 1
+                    if verdict not in ("refused", "read"):
+                        print(f"{name}, {kind}, seed {arguments.seed}, case {k}: {verdict}\n{text[-2000:]}", flush=True)
+                        if arguments.keep is not None:
+                            shutil.copytree(folder, arguments.keep / f"{name}-{kind}-{k}", symlinks=True)
+                    messages.setdefault("".join(c for c in text.replace(str(target), "INPUT") if not c.isdigit()), text)
+                told = ", ".join(f"{verdict} {count}" for verdict, count in sorted(verdicts.items()))
+                seconds = time.perf_counter() - began
+                print(f"{name:16} {kind:6} {arguments.count}: {told}; peak {peak:.0f} MiB, {seconds:.0f} s", flush=True)
+                total += verdicts
+                peaks.append(peak)
+                if arguments.show:
+                    print("".join(sorted(messages.values())))
+    told = ", ".join(f"{verdict} {count}" for verdict, count in sorted(total.items()))
+    print(f"all {total.total()}: {told}; peak {max(peaks):.0f} MiB")
+    sys.exit(1 if set(total) - {"refused", "read"} else 0)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from keypoint_files import write_deeplabcut, write_idiap, write_openpose, write_sleap
 from models import to_bal, to_reconstruction
+from pyarrow import parquet
+from pyarrow.csv import read_csv
 from synthetic import ring
 from test_database import write as write_database
 from test_formats import WRITERS
@@ -106,6 +108,9 @@ def inputs(directory: Path) -> dict[str, Path]:
     found["idiap.txt"] = write_idiap(directory / "idiap" / "ba_problem.txt")
     for name in OTHER_PROGRAMS:
         found[name] = WRITERS[name](directory / name, scene)
+    found["table.parquet"] = place = directory / "table.parquet"
+    place.parent.mkdir(exist_ok=True)
+    parquet.write_table(read_csv(found["table"]), place)
     return found
 
 

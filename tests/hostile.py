@@ -11,6 +11,8 @@ import shutil
 import sqlite3
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +126,7 @@ def _csv(file: Path, rng: random.Random) -> None:
 
 
 def _database(file: Path, rng: random.Random) -> None:
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         table = rng.choice([name for name in tables if not name.startswith("sqlite_")])
         column = rng.choice([row[1] for row in connection.execute(f"PRAGMA table_info({table})")])
@@ -188,7 +190,10 @@ def _parquet(file: Path, rng: random.Random) -> None:
     new: Any = pa.nulls(count)
     if kind == "type":
         values = rng.choice(([{"a": 1}], [[1, 2]], ["x"], [b"x"], [True], [2**63], [10**20], [np.datetime64(0, "D")]))
-        new = pa.array(values * count, **({"type": pa.decimal128(38)} if values == [10**20] else {}))
+        new = pa.array(
+            [Decimal(v) if v == 10**20 else v for v in values] * count,
+            **({"type": pa.decimal128(38)} if values == [10**20] else {}),
+        )
     elif kind == "odd":
         new = pa.array([rng.choice((1e308, np.inf, np.nan, -1.0))] * count)
     if kind == "name":

@@ -20,6 +20,11 @@ from test_formats import WRITERS
 OTHER_PROGRAMS = (
     "OpenSfM", "Bundler", "NVM", "MultiCamSelfCal", "caliscope", "table", "Kapture", "openMVG", "Metashape",
 )  # fmt: skip
+READERS = (
+    "colmap-binary", "colmap-text", "database.db", "bal.txt", "bal.gz", "bal.bz2", "deeplabcut", "sleap", "openpose",
+    "idiap.txt", "table.parquet", "OpenSfM", "Bundler", "NVM", "MultiCamSelfCal", "caliscope", "table",
+    "Kapture", "openMVG", "Metashape",
+)  # fmt: skip
 
 _INTEGERS = (0, 1, 2, 7, 255, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**33, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
 _FLOATS = (float("nan"), float("inf"), float("-inf"), 1e300, -1e300, 1e308, 1e-320, 0.0, -0.0, -1.0, 1e18)

@@ -14,7 +14,7 @@ import mutations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mutations import OTHER_PROGRAMS, inputs, write_mutated
+from mutations import READERS, inputs, write_mutated
 
 from initfree.data.observations import Intrinsics
 from initfree.errors import InputError
@@ -22,11 +22,7 @@ from initfree.io.load import load, load_model
 
 pytestmark = pytest.mark.slow
 
-READERS = (
-    "colmap-binary", "colmap-text", "database.db", "bal.txt", "bal.gz", "bal.bz2",
-    "deeplabcut", "sleap", "openpose", "idiap.txt", *OTHER_PROGRAMS,
-)  # fmt: skip
-DETECTIONS = ("deeplabcut", "sleap", "openpose", "idiap.txt", "table")
+DETECTIONS = ("deeplabcut", "sleap", "openpose", "idiap.txt", "table", "table.parquet")
 """have no poses, and mostly no intrinsics"""
 WITHOUT_POSES = (*DETECTIONS, "OpenSfM", "MultiCamSelfCal", "database.db")
 

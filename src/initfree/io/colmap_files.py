@@ -33,6 +33,8 @@ from initfree.errors import InputError
 
 FILES = ("cameras", "images", "points3D")
 """files of every model; rigs and frames since COLMAP 3.12"""
+_BEFORE_NAME = 9
+"""words of an image's line before its name"""
 _NO_POINT = 2**64 - 1
 _KEYPOINT = np.dtype([("xy", "<f8", 2), ("point", "<u8")])
 _PARAMETERS = {
@@ -47,6 +49,7 @@ def check_files(directory: Path) -> "StoredImages | None":
     """Raise an `InputError` that names file and value where the model at `directory` is damaged; its images where they are
     stored as arrays."""
     if not all((directory / f"{name}.bin").is_file() for name in FILES):
+        _check_names(directory / "images.txt")
         return None  # Text announces no counts.
     cameras = _check_cameras(directory / "cameras.bin")
     images = _check_images(directory / "images.bin", cameras)
@@ -55,6 +58,22 @@ def check_files(directory: Path) -> "StoredImages | None":
         if (directory / f"{name}.bin").is_file():
             check(directory / f"{name}.bin")
     return images
+
+
+def _check_names(file: Path) -> None:
+    """In text, COLMAP ends a name at the first blank: of two images there might be one, under the name of neither."""
+    second = False
+    with opened(file) as stream:
+        for number, line in enumerate(stream, 1):
+            if second or (not line.startswith(b"#") and line.strip()):
+                name = line.split(maxsplit=_BEFORE_NAME)[_BEFORE_NAME:]
+                if not second and name and len(name[0].split()) > 1:
+                    told = name[0].strip().decode(errors="replace")
+                    raise InputError(
+                        f"{file}, line {number}: the image {told!r} has a blank in its name, which COLMAP's text format "
+                        "cannot hold; expected the model in binary, or names without"
+                    )
+                second = not second
 
 
 def why(directory: Path, error: Exception) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pycolmap
 from numpy.typing import NDArray
 
-from initfree.data.names import inside
+from initfree.data.names import inside, without_form_as_text
 from initfree.data.observations import Image, Observations
 from initfree.data.problem import Problem
 from initfree.data.recalibration import found_camera
@@ -37,7 +37,12 @@ class Exported:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know of the model, a sentence each."""
-        return () if self.rigs is None else self.rigs.notes()
+        found = () if self.rigs is None else self.rigs.notes()
+        cut = without_form_as_text(image.name for image in self.model.images.values())
+        if cut:
+            told = f"{cut[0]!r}" + (f" and {len(cut) - 1} more have" if len(cut) > 1 else " has")
+            found = (*found, f"{told} a blank in the name, where COLMAP's text format would end it: keep the model as it is")
+        return found
 
     def figures(self) -> dict[str, Any]:
         """For run.json."""

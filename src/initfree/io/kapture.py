@@ -133,7 +133,8 @@ def _pose(file: Path, words: list[str]) -> Pose:
 
 def _keypoints(path: Path, kind: str, name: str) -> Array:
     """x, y of an image's keypoints: an array of float32 or float64, as keypoints.txt of that kind says."""
-    folder = path / _KEYPOINTS / kind if (path / _KEYPOINTS / kind).is_dir() else path / _KEYPOINTS
+    of_kind = inside(path / _KEYPOINTS, kind, "kind of keypoints")
+    folder = of_kind if of_kind.is_dir() else path / _KEYPOINTS
     row = _rows(folder / "keypoints.txt", 3)[0]
     dtype, columns = {"float32": np.float32, "float64": np.float64}.get(row[1].rpartition(".")[2].rstrip("'>")), int(row[2])
     if dtype is None or columns < 2:

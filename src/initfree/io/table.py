@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from initfree.data.observations import Intrinsics, Observations
+from initfree.data.observations import Intrinsics, Observations, check_count
 from initfree.data.tracks import rows_of_each
 from initfree.errors import InputError
 from initfree.io.columns import combined, find, labels, moments_of, numbers, optional, read_columns
@@ -39,6 +39,7 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Obser
         raise InputError(f"{path} is a table, which has no intrinsics; expected --intrinsics unknown, not {intrinsics}")
     columns = read_columns(path, *_KNOWN.values())
     names, image = labels(find(path, columns, _KNOWN["camera"]))
+    check_count(str(path), len(names))
     frame, point = (optional(columns, _KNOWN[key]) for key in ("frame", "point"))
     if frame is None and point is None:
         raise InputError(f"{path} has no column frame or point; its columns are {', '.join(columns)}")

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
 
@@ -45,25 +45,24 @@ KINDS = {"bytes": write_mutated, "aimed": write_aimed}
 WRITTEN = "solve's output"
 
 
-def steps(path: Path, out: Path, intrinsics: Intrinsics, poses: bool, to: str) -> Iterator[object]:
-    """What commands do with an input, one after the other; its format has poses or not."""
-    yield load(path, 3, intrinsics)
-    if poses:
-        yield load_model(path)
-        yield convert(path, out / "converted", to, images=path if to == "splats" else None)
-    if path.name.startswith(WRITTEN):
-        yield view(path, export=(out / "page.html",))
-
-
 def read(path: Path, out: Path, intrinsics: Intrinsics, poses: bool, to: str) -> int:
-    """The exit code of all together."""
-    code, work = 0, steps(path, out, intrinsics, poses, to)
-    try:
-        for _ in work:
-            pass
-    except InputError as error:
-        print(f"initfree: error: {error}", file=sys.stderr)
-        code = 2
+    """What commands do with an input, whose format has poses or not; 2 if one refuses it, and the first one's sentence."""
+    steps: list[Callable[[], object]] = [lambda: load(path, 3, intrinsics)]
+    if poses:
+        steps += [
+            lambda: load_model(path),
+            lambda: convert(path, out / "converted", to, images=path if to == "splats" else None),
+        ]
+    if path.name.startswith(WRITTEN):
+        steps.append(lambda: view(path, export=(out / "page.html",)))
+    code = 0
+    for step in steps:
+        try:
+            step()
+        except InputError as error:
+            if code == 0:
+                print(f"initfree: error: {error}", file=sys.stderr)
+            code = 2
     return code
 
 

@@ -17,13 +17,15 @@ from synthetic import ring
 from test_database import write as write_database
 from test_formats import WRITERS
 
+from initfree.io.convert import convert
+
 OTHER_PROGRAMS = (
     "OpenSfM", "Bundler", "NVM", "MultiCamSelfCal", "caliscope", "table", "Kapture", "openMVG", "Metashape",
 )  # fmt: skip
 READERS = (
     "colmap-binary", "colmap-text", "database.db", "bal.txt", "bal.gz", "bal.bz2", "deeplabcut", "sleap", "openpose",
     "idiap.txt", "table.parquet", "OpenSfM", "Bundler", "NVM", "MultiCamSelfCal", "caliscope", "table",
-    "Kapture", "openMVG", "Metashape",
+    "Kapture", "openMVG", "Metashape", "nerfstudio",
 )  # fmt: skip
 
 _INTEGERS = (0, 1, 2, 7, 255, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**33, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
@@ -116,6 +118,8 @@ def inputs(directory: Path) -> dict[str, Path]:
     found["table.parquet"] = place = directory / "table.parquet"
     place.parent.mkdir(exist_ok=True)
     parquet.write_table(read_csv(found["table"]), place)
+    found["nerfstudio"] = place = directory / "nerfstudio" / "transforms.json"
+    convert(found["colmap-binary"], place)
     return found
 
 

@@ -8,9 +8,6 @@ VarPro with each linear solver, the projective refinement, the Euclidean adjustm
 one thread, on two and of the generic version alternate, and the fastest of each counts. Compare the ratios: machines
 differ, one run does not.
 
-Cores that share no cache take longer to tell each other anything, and a virtual machine is moved between such cores and
-others: how long a number takes from one to the other and back is told before each problem.
-
 The bound: iterations a second of two processes of one thread each, which share nothing but the machine, over those of one
 alone. Where cores share caches, memory and clock it is below 2, and no threads can be expected to pass it.
 """
@@ -24,7 +21,6 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from threading import Thread
 
 import numba
 import numpy as np
@@ -39,7 +35,6 @@ from initfree.engine.factorisation import factorisation
 from initfree.engine.linear_solver import LinearSolver
 from initfree.engine.reduced_system import ReducedSystem
 from initfree.engine.threads import alone, run, set_threads
-from initfree.engine.waiting import tell, wait_until
 from initfree.formulations import make
 from initfree.formulations.base import homogeneous
 from initfree.formulations.pose import PseudoObjectSpaceError
@@ -302,26 +297,6 @@ def cost_of_a_pass(repeats: int = 2000) -> float:
     return 1e6 * float(shared - half)
 
 
-@numba.njit(nogil=True)
-def _answer(numbers, mine, turns):
-    """Wait for the other's turn, then take one's own, so many times."""
-    for turn in range(turns):
-        wait_until(numbers, 0, 2 * turn + mine)
-        tell(numbers, 0, 2 * turn + mine + 1)
-
-
-def round_trip(turns: int = 20_000) -> float:
-    """Nanoseconds that a number takes from one core to the other and back."""
-    numbers = np.zeros(8, dtype=np.int64)
-    _answer(numbers, 0, 0)
-    other = Thread(target=_answer, args=(numbers, 1, turns))
-    other.start()
-    began = time.perf_counter()
-    _answer(numbers, 0, turns)
-    other.join()
-    return 1e9 * (time.perf_counter() - began) / turns
-
-
 def some(problem: Problem, share: float) -> Problem:
     """The problem with a share of its landmarks, by chance."""
     t = problem.tracks
@@ -386,8 +361,6 @@ def main(
         table.add_column(column, justify="right")
     by_stage = Table(title="one attempted step of each stage, ms on one thread / on two")
     for name in problems:
-        fastest = min(round_trip() for _ in range(5))
-        print(f"{name}: a number goes from core to core and back in {fastest:.0f} ns", flush=True)
         problem = some(load(bal_file(name), min_obs=2), share)
         P = initialize("normal-affine", problem.tracks, 0)
         set_threads(1)

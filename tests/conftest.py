@@ -22,8 +22,7 @@ def number_of_threads() -> Iterator[Callable[[int], None]]:
 
 
 @pytest.fixture
-def any_threads(monkeypatch: pytest.MonkeyPatch, number_of_threads: Callable[[int], None]) -> Iterator[None]:
+def any_threads(monkeypatch: pytest.MonkeyPatch, number_of_threads: Callable[[int], None]) -> None:
     """Threads as they are left, and cut up even the smallest work."""
     monkeypatch.setattr(shares, "_PAYS", 1)
-    with threads.sharing_all():
-        yield
+    monkeypatch.setattr(threads, "_SMALL", 0)

@@ -1,16 +1,13 @@
-"""Parts of kernels on threads that never ask for the interpreter."""
+"""Kernels in parts on a pool of threads."""
 
-from collections.abc import Callable
 from threading import Thread
-from time import perf_counter
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from initfree.engine import passes, threads
 from initfree.engine.kernels import kernel
-from initfree.engine.threads import run, set_threads
+from initfree.engine.threads import bounds, run, set_threads
 
 
 @kernel()
@@ -33,23 +30,9 @@ def invert(begin, end, matrices):
         matrices[k] = np.linalg.inv(matrices[k])
 
 
-@kernel()
-def fail_once(begin, end, done):
-    for k in range(begin, end):
-        done[k] += 1
-        if done[k] == 1:
-            raise ValueError("the first time")
-
-
-@kernel()
-def total(begin, end, x):
-    return x[begin:end].sum()
-
-
 @pytest.fixture(autouse=True)
-def shared(number_of_threads: Callable[[int], None]):
-    with threads.sharing_all():
-        yield
+def shared(any_threads: None) -> None:
+    """Even the smallest work is cut into parts."""
 
 
 @pytest.mark.parametrize("number", [1, 2, 5])
@@ -86,33 +69,16 @@ def test_what_fails_in_a_part_is_raised_and_the_next_pass_runs():
     assert_array_equal(done, 1)
 
 
-def test_what_fails_in_a_part_alone_is_not_lost():
-    set_threads(2)
-    with pytest.raises(RuntimeError, match="fail_once failed in a part"):
-        run(fail_once, 8, np.zeros(8, dtype=np.int64))
-
-
-def test_a_kernel_that_returns_something_is_refused():
-    set_threads(2)
-    with pytest.raises(TypeError, match="total returns float64"):
-        run(total, 8, np.zeros(8))
-
-
 @pytest.mark.parametrize("number", [2, 4])
 def test_passes_follow_each_other_and_no_part_is_lost_or_done_twice(number: int):
-    """Often enough for helpers to come late, to sleep, and to take parts of the next pass."""
     set_threads(number)
     done = np.zeros(64, dtype=np.int64)
-    for passed in range(1, 5001):
+    for passed in range(1, 1001):
         run(count, 64, done)
-        if passed % 1000 == 0:
-            until = perf_counter() + 0.002
-            while perf_counter() < until:  # helpers fall asleep
-                pass
-            assert_array_equal(done, passed)
+        assert (done == passed).all()
 
 
-def test_threads_that_want_the_team_at_once_all_get_their_work_done():
+def test_threads_that_want_the_pool_at_once_all_get_their_work_done():
     set_threads(3)
     done = np.zeros((4, 100), dtype=np.int64)
 
@@ -129,6 +95,5 @@ def test_threads_that_want_the_team_at_once_all_get_their_work_done():
 
 
 def test_bounds_are_those_of_equal_work():
-    work = np.array([0, 1, 2, 3, 103, 104])
-    assert [int(passes.bound(5, work, part, 4)) for part in range(5)] == [0, 4, 4, 4, 5]
-    assert [int(passes.bound(10, passes.EVEN, part, 4)) for part in range(5)] == [0, 2, 5, 7, 10]
+    assert bounds(np.array([0, 1, 2, 3, 103, 104]), 4) == [0, 4, 4, 4, 5]
+    assert bounds(10, 4) == [0, 2, 5, 7, 10]

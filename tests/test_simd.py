@@ -5,7 +5,23 @@ import pytest
 from numba.core.errors import NumbaError
 
 from initfree.engine.kernels import kernel
-from initfree.engine.simd import column_totals, fetch_to_read, fetch_to_write, load, room, store
+from initfree.engine.simd import (
+    add_many_to,
+    add_outer,
+    add_product,
+    add_products,
+    add_squares,
+    add_to,
+    arranged,
+    difference,
+    load,
+    many,
+    number,
+    room,
+    store,
+    total,
+    zeros,
+)
 
 ROWS = 2
 
@@ -44,17 +60,26 @@ def test_a_kernel_that_makes_an_array_has_to_say_so():
     assert kernel(allocates=True)(makes_an_array_and_says_so)(np.ones(3)) == 0.0
 
 
-def totals(tile, vector, lanes, into):
-    fetch_to_read(tile, 0)
-    fetch_to_write(into, 0)
-    store(into, 0, column_totals(load(vector, 0, lanes), tile, 0))
+_reversed = arranged(3, 2, 1, 0)
 
 
-@pytest.mark.parametrize("lanes", [4, 8])
-def test_column_totals_are_a_product_with_the_transposed_tile_and_fetching_changes_nothing(lanes: int):
-    rng = np.random.default_rng(lanes)
-    tile, vector, into = rng.normal(size=(lanes, lanes)), rng.normal(size=lanes), np.empty(lanes)
-    before = tile.copy()
-    kernel()(totals)(tile.reshape(-1), vector, (0,) * lanes, into)
-    np.testing.assert_allclose(into, before @ vector, rtol=1e-13, atol=1e-13)  # a row of the array is a column of the tile
-    np.testing.assert_array_equal(tile, before)
+def operations(x, y, lanes, rows, into, table):
+    v, w = load(x, 1, lanes), load(y, 0, lanes)
+    store(into, 0, add_product(zeros(lanes), v, number(y, 2)))
+    store(into, 4, add_products(w, v, w))
+    store(into, 8, add_squares(zeros(lanes), v, w))
+    store(into, 12, difference(v, w))
+    store(into, 16, _reversed(v))
+    into[20] = total(v)
+    add_to(into, 21, v)
+    add_many_to(table, 0, add_outer(add_outer(many(rows, lanes), v, x, 0), w, y, 1))
+
+
+def test_operations_are_those_of_numpy():
+    x, y = np.random.default_rng(0).normal(size=(2, 8))
+    v, w = x[1:5], y[:4]
+    into, table = np.zeros(25), np.ones(12)
+    kernel()(operations)(x, y, (0,) * 4, (0,) * 3, into, table)
+    expected = np.concatenate([v * y[2], w + v * w, v**2 + w**2, v - w, v[::-1], [v.sum()], v])
+    np.testing.assert_allclose(into, expected, rtol=1e-14, atol=1e-14)
+    np.testing.assert_allclose(table.reshape(3, 4), 1.0 + np.outer(x[:3], v) + np.outer(y[1:4], w), rtol=1e-14, atol=1e-14)

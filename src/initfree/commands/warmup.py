@@ -13,8 +13,6 @@ from initfree.data.problem import Problem
 from initfree.data.tracks import Array
 from initfree.engine.compilation import ABOUT_SECONDS, kept, kernels, must_compile
 from initfree.engine.sparse_cholesky import compile_fronts
-from initfree.engine.threads import sharing_all
-from initfree.engine.waiting import compile_waiting
 
 _FOCAL, _SIZE = 600.0, (800, 600)
 _K = np.array([[_FOCAL, 0.0, _SIZE[0] / 2], [0.0, _FOCAL, _SIZE[1] / 2], [0.0, 0.0, 1.0]])
@@ -30,13 +28,12 @@ def warmup() -> int:
     console.print(
         f"compiling kernels, once, about {ABOUT_SECONDS} s" if must_compile() else "kernels are compiled; checking"
     )
-    with console.status("") as status, sharing_all():
+    with console.status("") as status:
         for what, problem, config, strategy in _solves():
             status.update(what)
             solve(problem, config, strategy)
             console.print(f"{time.perf_counter() - began:6.1f} s  {what}", soft_wrap=True)
         compile_fronts()
-    compile_waiting()
     count = sum(kept(kernel) > 0 for found in kernels().values() for kernel in found)
     console.print(f"{count} kernels are kept for later runs ({time.perf_counter() - began:.1f} s)", soft_wrap=True)
     return 0
@@ -48,11 +45,9 @@ def compile_all() -> None:
     With known intrinsics and without, whichever the solve at hand has: no later solve of the other kind compiles untold.
     """
     image, landmark, xy = _ring()
-    with sharing_all():
-        for cameras in (_K, None):
-            solve(Problem.from_tracks(image, landmark, xy, cameras=cameras, sizes=_SIZE))
-        compile_fronts()
-    compile_waiting()
+    for cameras in (_K, None):
+        solve(Problem.from_tracks(image, landmark, xy, cameras=cameras, sizes=_SIZE))
+    compile_fronts()
 
 
 def _solves() -> Iterator[tuple[str, Problem, SolveConfig, Strategy]]:

@@ -9,7 +9,7 @@ A block is a sum over landmarks of 3x3 factors times X X'. Factors times the ten
 
 from initfree.engine.elimination import condense
 from initfree.engine.kernels import kernel
-from initfree.engine.shares import add_up, after_next, fetch_block
+from initfree.engine.shares import add_up
 from initfree.engine.simd import (
     LANES_2,
     LANES_4,
@@ -116,8 +116,7 @@ def write(begin, end, pairs, of_pairs, sums, place, blocks, gradient):
     """Blocks begin ... end of pairs (row, column) at blocks[place[n]], and the cameras' gradient, from rows of sums."""
     of_row, of_column = pairs
     for n in range(begin, end):
-        fetch_block(place[after_next(n, end)], blocks)
-        at = add_up(n, end, of_pairs, sums, ROW)
+        at = add_up(n, of_pairs, sums, ROW)
         if of_row[n] != of_column[n]:
             _write_pair(sums, at, blocks, place[n])
             continue

@@ -13,7 +13,7 @@ from initfree.engine.linear_solver import LinearSolver, Preconditioner, conjugat
 from initfree.engine.products import Products
 from initfree.engine.quadratic import Quadratic, columns
 from initfree.engine.shares import shares_of
-from initfree.engine.simd import aligned, rows_of, vectors
+from initfree.engine.simd import rows_of, vectors
 
 UNWEIGHTED = np.empty(0)
 
@@ -53,7 +53,7 @@ class Condensed:
         """whether landmarks are where these quadratics have them"""
         self._tracks = tracks
         self.shares = shares_of(tracks, coupled=coupled)
-        self.sums = aligned(ROW * self.shares.rows)
+        self.sums = np.empty(ROW * self.shares.rows)
 
     def update(
         self, q: Quadratic, P: Array, X: Array, weight: Array, homogeneous: bool, damping: float, M: Array | None

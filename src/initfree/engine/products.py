@@ -17,7 +17,7 @@ from initfree.engine import threads
 from initfree.engine.elimination import combined, projected, times
 from initfree.engine.kernels import kernel
 from initfree.engine.quadratic import columns
-from initfree.engine.simd import LANES_4, LANES_6, add_product, add_products, add_to, aligned, load, total, zeros
+from initfree.engine.simd import LANES_4, LANES_6, add_product, add_products, add_to, load, total, zeros
 
 _SHARES = 8
 """of the landmarks: threads may be as many"""
@@ -33,7 +33,7 @@ class Products:
         cut = np.linspace(0, tracks.observations, _SHARES + 1)
         self._ranges = np.searchsorted(tracks.ptr, cut).astype(np.int64)
         self._work = tracks.ptr[self._ranges]
-        self._sums = aligned(_SHARES * _CAMERA * tracks.cameras)
+        self._sums = np.empty(_SHARES * _CAMERA * tracks.cameras)
 
     def of(self, x: Array, S: Array, weight: Array, X: Array, Z: Array, K: Array, share: float) -> Array:
         """The product (cameras, 3, 4); `share` multiplies the part of S, zero leaves the coupling alone."""

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from initfree.data.tracks import Index, Tracks
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.kernels import kernel
-from initfree.engine.simd import LINE, fetch_to_write
 
 _IN_CACHE = 4000
 """Observations whose numbers stay in a core's cache"""
@@ -146,28 +145,9 @@ def _made_of(tracks: Tracks, coupled: bool) -> Shares:
 
 
 @kernel(inline="always")
-def after_next(n, end):
-    """The pair whose numbers are fetched while pair n is written, of those before `end`. Who writes what another core has
-    read or written last waits for it, line by line; fetched ahead, lines come together."""
-    return min(n + 2, end - 1)
-
-
-@kernel(inline="always")
-def fetch_block(n, blocks):
-    """To write block n."""
-    size = blocks.shape[1] * blocks.shape[2]
-    for k in range(0, size, LINE):
-        fetch_to_write(blocks, n * size + k)
-
-
-@kernel(inline="always")
-def add_up(n, end, of_pairs, sums, size):
-    """Where the first row of pair n begins, `size` numbers to which its rows of later shares are added; pairs up to `end`
-    follow."""
+def add_up(n, of_pairs, sums, size):
+    """Where the first row of pair n begins, `size` numbers to which its rows of later shares are added."""
     ptr, rows = of_pairs
-    ahead = size * np.int64(rows[ptr[after_next(n, end)]])
-    for k in range(0, size, LINE):
-        fetch_to_write(sums, ahead + k)
     first = size * np.int64(rows[ptr[n]])
     for index in range(ptr[n] + 1, ptr[n + 1]):
         at = size * np.int64(rows[index])

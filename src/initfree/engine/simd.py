@@ -33,8 +33,6 @@ class _VectorModel(models.PrimitiveModel):
 LANES_2, LANES_3, LANES_4, LANES_6, LANES_8 = (0,) * 2, (0,) * 3, (0,) * 4, (0,) * 6, (0,) * 8
 """tuples say by their length, which the compiler knows, how long a vector is"""
 
-LINE = 8
-"""numbers of a cache line: what threads write at the same time is in different ones"""
 _LONGEST = 32
 """lanes of a vector"""
 _OTHER = any(vars(config).get(name) for name in ("CPU_NAME", "CPU_FEATURES"))
@@ -46,13 +44,6 @@ WIDE = bool(get_host_cpu_features().get("avx512f")) and not _OTHER
 def vectors(count: int, size: int) -> Array:
     """A flat array of `count` times `size` numbers, with room behind it: a vector may read over its end."""
     return np.zeros(count * size + _LONGEST)
-
-
-def aligned(count: int) -> Array:
-    """A flat array that begins where a cache line does: vectors of 8 at multiples of 8 lie in one line each."""
-    flat = np.empty(count + LINE)
-    begin = -(flat.ctypes.data // 8) % LINE
-    return flat[begin : begin + count]
 
 
 def rows_of(flat: Array, *shape: int) -> Array:
@@ -161,31 +152,6 @@ def _total(_typing, vector: Any) -> Any:
     return types.float64(vector), generate
 
 
-@intrinsic
-def _column_totals(_typing, vector: Any, array: Any, offset: Any) -> Any:
-    def generate(context, builder, signature, arguments):
-        vector, array, offset = arguments
-        lanes = signature.args[0].lanes
-        columns = []
-        for c in range(lanes):
-            at = builder.add(offset, ir.Constant(offset.type, c * lanes))
-            column = builder.load(_address(context, builder, signature.args[1], array, at, lanes))
-            column.align = 8
-            columns.append(builder.fmul(vector, column))
-        # Two columns become one, in which lanes whose number has this bit are the second's.
-        for bit in (1 << k for k in range(lanes.bit_length() - 1)):
-            own = [lane + lanes * (lane & bit > 0) for lane in range(lanes)]
-            other = [(lane ^ bit) + lanes * (lane & bit > 0) for lane in range(lanes)]
-            masks = [ir.Constant(ir.VectorType(ir.IntType(32), lanes), places) for places in (own, other)]
-            columns = [
-                builder.fadd(*(builder.shuffle_vector(first, second, mask) for mask in masks))
-                for first, second in zip(columns[::2], columns[1::2], strict=True)
-            ]
-        return columns[0]
-
-    return vector(vector, array, types.intp), generate
-
-
 def arranged(*places: int) -> Any:
     """A function of a vector: its numbers at these places, one for each lane of the result."""
 
@@ -275,94 +241,6 @@ def _store(_typing, array: Any, offset: Any, vector: Any) -> Any:
     return types.void(array, types.intp, vector), generate
 
 
-def _prefetch(builder, place, to_write):
-    """Begin to bring the cache line of a place here."""
-    byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
-    kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-    how = [ir.Constant(word, value) for value in (int(to_write), 3, 1)]  # soon, and numbers
-    prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    builder.call(prefetch, [builder.bitcast(place, byte), *how])
-
-
-def _fetching(to_write: bool) -> Any:
-    """A function of an array and an offset."""
-
-    @intrinsic
-    def fetch(_typing, array: Any, offset: Any) -> Any:
-        def generate(context, builder, signature, arguments):
-            data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-            _prefetch(builder, builder.gep(data, [arguments[1]]), to_write)
-            return context.get_dummy_value()
-
-        return types.void(array, types.intp), generate
-
-    return fetch
-
-
-@intrinsic
-def _subtract_products(
-    _typing,
-    into: Any,
-    tiles: Any,
-    apart: Any,
-    array: Any,
-    strips: Any,
-    step: Any,
-    by: Any,
-    count: Any,
-    ahead: Any,
-    like: Any,
-    lanes: Any,
-) -> Any:
-    def generate(context, builder, signature, arguments):
-        into, tiles, apart, flat, strips, step, by, count, ahead = arguments[:9]
-        rows, width = range(len(signature.args[9])), len(signature.args[10])
-        target = context.make_array(signature.args[0])(context, builder, into).data
-        data = context.make_array(signature.args[3])(context, builder, flat).data
-        integer, vector = ir.IntType(64), ir.VectorType(ir.DoubleType(), width)
-
-        def address(data, offset, step, strip, more):
-            place = builder.add(builder.add(offset, builder.mul(step, ir.Constant(integer, strip))), more)
-            return builder.bitcast(builder.gep(data, [place]), vector.as_pointer())
-
-        def loaded(place):
-            value = builder.load(place)
-            value.align = 8 * width
-            return value
-
-        places = [address(target, tiles, apart, r, ir.Constant(integer, c * width)) for r in rows for c in range(width)]
-        before = [loaded(place) for place in places]
-        entry, body, end = builder.block, builder.append_basic_block(), builder.append_basic_block()
-        builder.cbranch(builder.icmp_signed(">", count, ir.Constant(integer, 0)), body, end)
-        builder.position_at_end(body)
-        k, sums = builder.phi(integer), [builder.phi(vector) for _ in places]
-        at = builder.mul(k, ir.Constant(integer, width))
-        factors = [loaded(address(data, strips, step, r, at)) for r in rows]
-        _prefetch(builder, builder.gep(data, [builder.add(ahead, at)]), to_write=False)
-        after = list(sums)
-        for c in range(width):
-            place = builder.add(builder.add(by, at), ir.Constant(integer, c))
-            other = _spread(builder, builder.load(builder.gep(data, [place])), width)
-            for r in rows:
-                product = builder.fmul(factors[r], other, flags=("contract",))
-                after[r * width + c] = builder.fsub(sums[r * width + c], product, flags=("contract",))
-        following = builder.add(k, ir.Constant(integer, 1))
-        for phi, first, later in zip((k, *sums), (ir.Constant(integer, 0), *before), (following, *after), strict=True):
-            phi.add_incoming(first, entry)
-            phi.add_incoming(later, body)
-        builder.cbranch(builder.icmp_signed("<", following, count), body, end)
-        builder.position_at_end(end)
-        results = [builder.phi(vector) for _ in places]
-        for place, result, first, later in zip(places, results, before, after, strict=True):
-            result.add_incoming(first, entry)
-            result.add_incoming(later, body)
-            builder.store(result, place).align = 8 * width
-        return context.get_dummy_value()
-
-    where = (types.intp,) * 2
-    return types.void(into, *where, array, *where, *where, types.intp, like, lanes), generate
-
-
 zeros: Any = _zeros
 """zeros(lanes)"""
 room: Any = _room
@@ -389,16 +267,5 @@ difference: Any = _difference
 """difference(one, other): one - other"""
 total: Any = _total
 """total(vector): the sum of its numbers"""
-column_totals: Any = _column_totals
-"""column_totals(vector, array, offset): of the square tile at array[offset], column by column, each times the vector, their
-totals: number c is that of column c"""
 store: Any = _store
 """store(array, offset, vector): array[offset:] = vector"""
-fetch_to_read, fetch_to_write = _fetching(to_write=False), _fetching(to_write=True)
-"""fetch_to_read(array, offset): begin to bring the cache line of array[offset] here, from memory or from another core; to
-write it, also take it from all others"""
-subtract_products: Any = _subtract_products
-"""subtract_products(into, tiles, apart, array, strips, step, by, count, ahead, rows, lanes): of as many tiles as the tuple
-rows has numbers, the first at into[tiles], `apart` numbers from one to the next, column c -= sum of column k of its strip
-times number c of column k at array[by], k below `count`; strips begin at array[strips], `step` numbers apart. A column is a
-vector, the next one follows it; all sums stay in registers. Meanwhile column k at array[ahead] is fetched"""

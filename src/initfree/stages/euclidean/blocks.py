@@ -8,7 +8,7 @@ ends in numbers that nobody reads. A width of 9, one more than a vector, has its
 from math import inf
 
 from initfree.engine.kernels import kernel
-from initfree.engine.shares import add_up, after_next, fetch_block
+from initfree.engine.shares import add_up
 from initfree.engine.simd import (
     WIDE,
     add_many_to,
@@ -141,8 +141,7 @@ def write(begin, end, pairs, of_pairs, sums, rest, stride, size, blocks, diagona
     of_row, of_column = pairs
     width = blocks.shape[1]
     for n in range(begin, end):
-        fetch_block(after_next(n, end), blocks)
-        at = add_up(n, end, of_pairs, sums, size)
+        at = add_up(n, of_pairs, sums, size)
         own = of_row[n] == of_column[n]
         for s in range(width):
             for c in range(min(width, stride)):

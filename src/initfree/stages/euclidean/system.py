@@ -9,7 +9,7 @@ from initfree.data.tracks import Array, Tracks
 from initfree.engine import threads
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.shares import shares_of
-from initfree.engine.simd import aligned, rows_of, vectors
+from initfree.engine.simd import rows_of, vectors
 from initfree.stages.euclidean import assembly, blocks, kernels
 
 Cameras = tuple[Array, Array, Array, Array]
@@ -33,7 +33,7 @@ class CondensedSystem:
         self._tracks, self._width = tracks, width
         self.pairs = CameraPairs.covisible(tracks)
         self._shares = shares_of(tracks, coupled=True)
-        self._sums = aligned(blocks.row_of_sums(width) * self._shares.rows)
+        self._sums = np.empty(blocks.row_of_sums(width) * self._shares.rows)
         n, landmarks = tracks.observations, tracks.landmarks
         self._G, self._Q, self._e = vectors(n, 2 * width), np.empty((n, 2, 3)), np.empty((n, 2))
         self._M, self._u, self._shift = np.empty((landmarks, 3, 3)), np.empty((landmarks, 3)), np.empty(landmarks)

@@ -68,7 +68,7 @@ def test_every_step_keeps_the_history(scene: Scene):
     model = spoilt(scene, 0.1)
     problem = initfree.load(model, intrinsics="unknown")
     result = initfree.solve(problem, initfree.SolveConfig(skip=tuple(step.name for step in FINISH)))
-    facts = {"confirmed": True, "resected": True, "intrinsics_doubt": "a doubt"}
+    facts = {"confirmed": frozenset({"start"}), "resected": True, "intrinsics_doubt": "a doubt"}
     after = finished(Search(problem, result.config.__class__()), solution_of(result, **facts))
     assert {stage.name for stage in after.stages} >= {"consensus", "intrinsics"}
     for name, value in facts.items():
@@ -94,7 +94,7 @@ def test_evidence_is_computed_when_it_is_asked_for_and_once(scene: Scene, monkey
     bad = judge(evidence.assuming(inlier_share=0.1))
     assert not bad.evidence.asked("system"), "nothing expensive where something cheap stands against it"
     assert evidence.system is evidence.system
-    more = evidence.adding(confirmed=True)
+    more = evidence.adding(confirmed=frozenset({"start"}))
     assert more.system is evidence.system
     assert not evidence.history.confirmed
     assert not evidence.adding(joint=None).asked("joint")

@@ -397,7 +397,7 @@ def test_the_margin_has_the_sign_of_the_verdict(scene, result):
         systematic = evidence.assuming(systematic=0.5)
         left_out = (evidence.adding(left_out=("a",)), evidence.adding(left_out=("a", "b")))
         focal = (evidence.assuming(focal_rise=1.0), evidence.assuming(focal_rise=1e3))
-        doubted = (systematic, systematic.adding(confirmed=True), evidence.adding(intrinsics_doubt="wrong"))
+        doubted = (systematic, systematic.adding(confirmed=frozenset({"start"})), evidence.adding(intrinsics_doubt="wrong"))
         for one in (evidence, *doubted, *left_out, *focal):
             verdict = judge(one)
             assert_of_one_mind(verdict)
@@ -408,10 +408,10 @@ def test_the_margin_has_the_sign_of_the_verdict(scene, result):
 def test_a_second_start_settles_doubts_and_nothing_else(result):
     doubted = judge(result.certificate.evidence.assuming(systematic=0.5))
     assert doubted.doubtful
-    assert judge(doubted.evidence.adding(confirmed=True)).accepted
+    assert judge(doubted.evidence.adding(confirmed=frozenset({"start"}))).accepted
     against = judge(doubted.evidence.assuming(inlier_share=0.1))
     assert not against.doubtful
-    assert not judge(against.evidence.adding(confirmed=True)).accepted
+    assert not judge(against.evidence.adding(confirmed=frozenset({"start"}))).accepted
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1])
@@ -433,6 +433,7 @@ def test_the_verdict_is_on_what_is_returned(scene, share, strategy):
     told = {name: value for name, value in evidence.figures().items() if name in plain}
     # How it was come by; and what joined parts before wrong matches went: without these any joint fits.
     history = {"confirmed", "left_out", "resected", "intrinsics_doubt", "joint_share"}
+    history |= {"joint_misfits", "joint_misfits_agreeing", "joint_turn"}
     for name in set(plain) - history:
         assert told[name] == plain[name] or told[name] == pytest.approx(plain[name], rel=1e-9, abs=1e-12), name
 

@@ -464,7 +464,7 @@ def test_a_doubt_that_comes_with_the_camera_that_was_found_is_settled_by_a_start
     result = initfree.solve(problem)
     assert result.accepted
     assert result.problem.calibrated
-    sure = solution_of(result, confirmed=False)
+    sure = solution_of(result, confirmed=frozenset())
     doubtful = replace(sure, evidence=sure.evidence.assuming(systematic=1.0))
     assert doubtful.doubtful
     assert not doubtful.accepted

@@ -72,7 +72,7 @@ def hall(*cameras, engine="cycles"):
     """Fourteen small images inside the hall, taken with these cameras in turn."""
     options = {"cameras": 14, "points": 300, "width": 160, "height": 120, "focal": 80.0}
     dataset = generate("set7", seed=0, backend="blender", engine=engine, samples=1, **options)
-    made = [intrinsics(replace(camera, width=160, height=120), 1, 0)[0] for camera in cameras]
+    made = [intrinsics(replace(camera, width=160, height=120), np.zeros(1), 0)[0] for camera in cameras]
     return replace(dataset, cameras=made, camera_of_image=np.arange(14) % len(made))
 
 

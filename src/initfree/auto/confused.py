@@ -3,7 +3,7 @@
 import numpy as np
 
 from initfree.certificate import Certificate
-from initfree.certificate.checks import NOT_DOUBLED, NOT_TWICE
+from initfree.certificate.checks import NOT_DOUBLED, NOT_TWICE, ONE_JOINT
 from initfree.certificate.twins import merged_observations
 from initfree.data.problem import Problem, restricted
 from initfree.data.reconstruction import Reconstruction
@@ -13,7 +13,8 @@ from initfree.stages.euclidean.residuals import consensus
 def only_doubled(certificate: Certificate) -> bool:
     """Whether the only failed check says that parts of the reconstruction may lie on top of each other."""
     failed = {finding.check for finding in certificate.findings if not finding.passed and not finding.doubt}
-    return bool(failed) and failed <= {NOT_DOUBLED, NOT_TWICE}
+    doubled = {NOT_DOUBLED, NOT_TWICE}
+    return bool(failed & doubled) and failed <= doubled | {ONE_JOINT}
 
 
 def without_confused_tracks(problem: Problem, reconstruction: Reconstruction, certificate: Certificate) -> Problem | None:

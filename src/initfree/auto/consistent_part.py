@@ -64,7 +64,7 @@ def _reduced(part: _Subset) -> _Subset | None:
             return None
         problem, cameras, landmarks = found
         reconstruction, _ = readjusted(problem, now.reconstruction.subset(cameras, landmarks), now.start.config)
-        smaller = now.part(problem, reconstruction, cameras, landmarks, confirmed=False, joint=None)
+        smaller = now.part(problem, reconstruction, cameras, landmarks, confirmed=frozenset(), joint=None)
         part = _Subset(smaller, part.cameras[cameras], part.landmarks[landmarks])
     return part if part.solution.accepted else None
 
@@ -83,7 +83,7 @@ def _extended(part: _Subset, whole: Solution) -> _Subset | None:
         return None
     problem, cameras, landmarks = found
     reconstruction, _ = readjusted(problem, state.subset(cameras, landmarks), config)
-    larger = whole.part(problem, reconstruction, cameras, landmarks, confirmed=False, joint=None)
+    larger = whole.part(problem, reconstruction, cameras, landmarks, confirmed=frozenset(), joint=None)
     return _reduced(_Subset(larger, cameras, landmarks))
 
 

@@ -13,7 +13,7 @@ from initfree.auto.calibration import recalibrate, recalibrate_guess
 from initfree.auto.completion import with_depths, without_outliers
 from initfree.auto.consistent_part import consistent_part
 from initfree.auto.dominant_motion import dominant_motion
-from initfree.auto.mending import with_another_lens, with_own_cameras
+from initfree.auto.mending import with_another_lens, with_other_joint, with_own_cameras
 from initfree.auto.search import Search
 from initfree.auto.solution import Solution
 from initfree.certificate.checks import LEFT_OUT
@@ -27,6 +27,8 @@ class Step:
     run: Callable[[Search, Solution], Solution | None]
     of: Literal["rejected", "accepted", "all"] = "accepted"
     """verdict of the solutions to which it applies"""
+    anew: bool = False
+    """whether what it returns goes through `FINISH` from the first step on"""
 
 
 FINISH: tuple[Step, ...] = (
@@ -41,6 +43,7 @@ FINISH: tuple[Step, ...] = (
 
 
 MEND: tuple[Step, ...] = (
+    Step("other joint", with_other_joint, "rejected", anew=True),
     Step("another lens", with_another_lens, "rejected"),
     Step("own cameras", with_own_cameras, "rejected"),
 )
@@ -53,6 +56,9 @@ def finished(search: Search, solution: Solution, steps: tuple[Step, ...] = FINIS
         if step.name in search.config.skip or (step.of != "all" and (step.of == "accepted") != solution.accepted):
             continue
         other = step.run(search, solution)
+        if other is not None and step.anew:
+            whole = finished(search, other).adding(searching=False)
+            other = whole if whole.accepted and not whole.history.left_out else None
         if other is not None and (step.of != "rejected" or _mended(other)):
             solution = other
     return solution

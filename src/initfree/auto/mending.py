@@ -1,7 +1,8 @@
 """A model of the cameras that the certificate refuses is mended where the observations say how.
 
 The certificate frees more of the cameras than the model lets move, and refuses where they stand elsewhere then. What is
-freed is the remedy: the other lens, or one camera an image. What comes of it is judged like everything else.
+freed is the remedy: the other lens, or one camera an image. Where misfits agree on another joint of two parts, that is
+tried. What comes of it is judged like everything else.
 """
 
 import time
@@ -17,8 +18,28 @@ from initfree.auto.solution import Solution
 from initfree.certificate.checks import LENS, METRIC, SHARED
 from initfree.data.problem import Problem
 from initfree.data.tracks import Index
+from initfree.stages.euclidean import AdjustConfig, adjust
 from initfree.stages.euclidean.intrinsics import IntrinsicsAdjustment, View
 from initfree.stages.euclidean.lenses import Lenses
+from initfree.stages.euclidean.residuals import INLIER_PIXELS
+from initfree.stages.euclidean.triangulation import triangulate
+
+
+def with_other_joint(search: Search, solution: Solution) -> Solution | None:
+    """Two parts joined as the misfits across their joint say, where the present joint puts things on top of each other."""
+    evidence = solution.evidence
+    found = evidence.contradiction if evidence.asked("contradiction") else None
+    before = next((attempt for attempt in search.attempts if attempt.start is solution.start), None)
+    if found is None or found.other is None or not found.found or before is None:
+        return None
+    if solution.problem.observations is not search.problem.observations or before.problem.names != solution.problem.names:
+        return None
+    began, problem = time.perf_counter(), before.problem
+    joined = replace(before.reconstruction, R=found.other.R, t=found.other.t)
+    joined = replace(joined, xyz=triangulate(problem, joined, scale=INLIER_PIXELS)[0])
+    adjusted, _ = adjust(problem, joined, AdjustConfig(scales=(10.0, INLIER_PIXELS)))
+    note = f"two parts that look alike were joined as {found.agreeing} landmarks say that contradict {found.fitting} others"
+    return before.part(problem, adjusted).noting(note).reporting("other joint", began)
 
 
 def with_another_lens(_: Search, solution: Solution) -> Solution | None:

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from initfree.auto.solution import Solution
+from initfree.auto.solution import Solution, Start
 from initfree.certificate.closeness import closeness
+from initfree.certificate.history import Witness
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
 
@@ -26,7 +27,7 @@ def settled(problem: Problem, attempts: list[Solution]) -> Solution:
     if not (best.accepted or best.doubtful):
         return best
     evidence = best.evidence.beside([one.reconstruction for one in attempts if one is not best])
-    confirming = best.doubtful and confirmed(problem, best, attempts)
+    confirming = witnesses(problem, best, attempts) if best.doubtful else frozenset()
     other = evidence.alternative if evidence.asked("alternative") else None
     ambiguous = other is not None and other.margin < 0.0
     if not (confirming or ambiguous):
@@ -48,15 +49,23 @@ def best_attempt(problem: Problem, attempts: list[Solution]) -> Solution:
 
 def found_twice(problem: Problem, attempts: list[Solution]) -> bool:
     """Whether another start found the optimum of the best solution, so that its verdict will not change."""
-    return confirmed(problem, min(attempts, key=lambda attempt: attempt.cost), attempts)
+    return bool(witnesses(problem, min(attempts, key=lambda attempt: attempt.cost), attempts))
 
 
-def confirmed(problem: Problem, attempt: Solution, attempts: list[Solution]) -> bool:
-    """Whether another start ended in the same optimum, and none in a better one."""
+def witnesses(problem: Problem, attempt: Solution, attempts: list[Solution]) -> frozenset[Witness]:
+    """What other attempts that ended in the same optimum could have known better; nothing where one ended lower."""
     others = [other for other in attempts if other is not attempt]
     same = [same_optimum(problem, attempt, other) for other in others]
-    better = [other.cost < attempt.cost and not alike for other, alike in zip(others, same, strict=True)]
-    return any(same) and not any(better)
+    if any(other.cost < attempt.cost and not alike for other, alike in zip(others, same, strict=True)):
+        return frozenset()
+    found = [known_by(other.start, attempt.start) for other, alike in zip(others, same, strict=True) if alike]
+    return frozenset[Witness]().union(*found)
+
+
+def known_by(witness: Start, start: Start) -> frozenset[Witness]:
+    """What one start knows that another does not: where it began, and, if it chose its matches otherwise, these."""
+    chosen = [(one.keep is None, one.trimmed) for one in (witness, start)]
+    return frozenset[Witness](("start", "matches") if chosen[0] != chosen[1] else ("start",))
 
 
 def same_optimum(problem: Problem, a: Solution, b: Solution) -> bool:

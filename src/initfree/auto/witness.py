@@ -1,6 +1,6 @@
 """The witness: a second start of another kind that finds the same cameras."""
 
-from initfree.auto.ranking import same_cameras
+from initfree.auto.ranking import known_by, same_cameras
 from initfree.auto.search import (
     Search,
     configured,
@@ -11,6 +11,7 @@ from initfree.auto.search import (
 )
 from initfree.auto.solution import Solution
 from initfree.auto.start import run_start
+from initfree.certificate.history import Witness
 
 
 def seconded(search: Search, solution: Solution) -> Solution | None:
@@ -19,7 +20,7 @@ def seconded(search: Search, solution: Solution) -> Solution | None:
     again = search.again(solution.problem)
     found = found_by_another(again, solution, solution.cost)
     search.started += again.started
-    sure = solution.adding(confirmed=True)
+    sure = solution.adding(confirmed=found)
     return sure if found and sure.accepted else None
 
 
@@ -34,14 +35,15 @@ def confirmed(search: Search, solution: Solution, free: bool) -> Solution:
     if solution.problem.observations is not search.problem.observations:
         return (seconded(search, solution) if free else None) or solution
     found = found_by_another(search, solution, min(start.cost for start in search.started))
-    return solution.adding(confirmed=True) if found else solution
+    return solution.adding(confirmed=found) if found else solution
 
 
-def found_by_another(search: Search, solution: Solution, cost: float) -> bool:
-    """Whether a new start of another kind finds the same cameras, before any finds different ones at a lower cost than
-    `cost`."""
+def found_by_another(search: Search, solution: Solution, cost: float) -> frozenset[Witness]:
+    """What a new start of another kind that finds the same cameras could have known better; nothing where none does, or one
+    finds different ones before at a lower cost than `cost`."""
+    nobody = frozenset[Witness]()
     if solution.problem.names != search.problem.names:
-        return False
+        return nobody
     tried = {solution.start.name, *(outcome.start.name for outcome in search.outcomes)}
     for starts in (voted_with_rotations, refined_with_rotations, configured, voted, outward):
         for start in starts(search):
@@ -52,7 +54,7 @@ def found_by_another(search: Search, solution: Solution, cost: float) -> bool:
             if not isinstance(outcome, Solution):
                 continue
             if same_cameras(solution.reconstruction, outcome.reconstruction):
-                return True
+                return known_by(start, solution.start)
             if outcome.cost < cost:
-                return False
-    return False
+                return nobody
+    return nobody

@@ -1,8 +1,8 @@
 """The checks of the evidence, one a function; `CHECKS` is the list.
 
 A check returns a `Finding`. Its margin is negative if the check fails; then `reason` explains the failure and `failing`
-names the images that do not agree with the others. A doubt is a failure that a second start settles: if it finds the same
-reconstruction, the figure is a property of the images and not of a local optimum.
+names the images that do not agree with the others. A doubt is a failure that witnesses settle, and only those that could
+have said otherwise: a second start knows another optimum, but has the same lens, and often the same matches.
 """
 
 from collections.abc import Callable
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from initfree.certificate import thresholds as T
 from initfree.certificate.evidence import Evidence, max_noise, significantly
+from initfree.certificate.freer import Freed
+from initfree.certificate.history import Witness
 from initfree.data.tracks import Array
 
 _NAMED = 8
@@ -20,7 +22,7 @@ _NAMED = 8
 NOT_DOUBLED, NOT_TWICE, LEFT_OUT = "not doubled", "nothing twice", "left out"
 PURITY, CAMERA_PURITY = "purity", "purity of every camera"
 DETERMINED, CERTAIN_CAMERAS, CERTAIN_FOCAL_LENGTH = "determined", "certain cameras", "certain focal length"
-LENS, METRIC, SHARED = "lens", "metric cameras", "shared cameras"
+LENS, METRIC, SHARED, ONE_JOINT = "lens", "metric cameras", "shared cameras", "one joint"
 _MANY_TWINS = 0.3
 """share of landmarks with a twin that is worth a word"""
 _CERTAIN = 1.0
@@ -38,8 +40,13 @@ class Finding:
     """why the check fails, or would fail"""
     failing: tuple[str, ...] = ()
     """images that do not agree with the others"""
-    doubt: bool = False
-    """whether the same reconstruction from a second start settles it"""
+    settled_by: tuple[Witness, ...] = ()
+    """all whom it takes to settle it; empty where nothing does"""
+
+    @property
+    def doubt(self) -> bool:
+        """Whether anything settles it."""
+        return bool(self.settled_by)
 
     @property
     def passed(self) -> bool:
@@ -137,24 +144,37 @@ def joint(e: Evidence) -> Finding:
 
 
 def even_joints(e: Evidence) -> Finding:
-    """A cut with a much smaller share than the rest: parts of different scales, or rotated about the few landmarks that
-    fit."""
-    return _relative_joint(e, "even joints", T.MIN_RELATIVE_JOINT_SHARE)
+    """A cut that holds much less than the rest: two parts of different scales, or turned about the few that fit."""
+    return _relative_joint(e, "even joints", T.MIN_RELATIVE_JOINT_SHARE, settled_by=("joint",))
 
 
 def safe_joints(e: Evidence) -> Finding:
-    """A cut with a smaller share than the rest: a doubt."""
-    return _relative_joint(e, "safe joints", T.SAFE_RELATIVE_JOINT_SHARE, ", and no second start confirms it", doubt=True)
+    """A cut that holds less than the rest: a doubt."""
+    return _relative_joint(e, "safe joints", T.SAFE_RELATIVE_JOINT_SHARE, settled_by=("joint",))
 
 
-def _relative_joint(e: Evidence, check: str, least: float, more: str = "", *, doubt: bool = False) -> Finding:
+def _relative_joint(e: Evidence, check: str, least: float, *, settled_by: tuple[Witness, ...]) -> Finding:
     j = e.joint
     reason = (
         f"{j.fitting} of the {j.joining} landmarks that join {_part(e, j.smaller)} with the others fit both, where "
-        f"{j.overall:.0%} of all observations fit{more}"
+        f"{j.overall:.0%} of all observations fit"
     )
     margin = j.share - float(significantly(least * j.overall**2, np.array(max(j.joining, 1))))
-    return Finding(check, margin, reason, doubt=doubt)
+    return Finding(check, margin, reason, settled_by=settled_by)
+
+
+def one_joint(e: Evidence) -> Finding | None:
+    """What does not fit across the weakest joint must not agree on another one: see `certificate.contradiction`."""
+    c = e.contradiction
+    if c is None:
+        return None
+    reason = (
+        f"{_part(e, e.joint.smaller)} are joined with the others by matches that contradict each other: {c.fitting} "
+        f"landmarks say so, and {c.agreeing} of {c.misfits} others agree on another joint, turned by {c.turn:.0f} degrees "
+        f"and {c.scale:.2g} times as large: two places may look alike"
+    )
+    contradicted = c.found and not e.other_joint_doubles
+    return Finding(ONE_JOINT, -_CERTAIN if contradicted else _CERTAIN, reason)
 
 
 def hinge(e: Evidence) -> Finding:
@@ -288,8 +308,8 @@ def parallax(e: Evidence) -> Finding:
 
 def safe_parallax(e: Evidence) -> Finding:
     """Little parallax: a doubt. Most wrong reconstructions of critical configurations have little."""
-    reason = f"the median landmark has a parallax of {e.parallax:.2g} degrees only, and no second start confirms it"
-    return Finding("safe parallax", e.parallax / T.SAFE_PARALLAX - 1.0, reason, doubt=True)
+    reason = f"the median landmark has a parallax of {e.parallax:.2g} degrees only"
+    return Finding("safe parallax", e.parallax / T.SAFE_PARALLAX - 1.0, reason, settled_by=("start",))
 
 
 def not_reversed(e: Evidence) -> Finding | None:
@@ -369,9 +389,9 @@ def even_cameras(e: Evidence) -> Finding:
     k = int(np.argmin(above))
     reason = (
         f"image {e.names[k]!r} fits {e.by_camera.purity[k]:.0%} of the observations that come near it within "
-        f"{e.radius:.2g} px, clearly worse than the others, and no second start confirms it"
+        f"{e.radius:.2g} px, clearly worse than the others"
     )
-    return Finding("even cameras", float(above[k]), reason, doubt=True)
+    return Finding("even cameras", float(above[k]), reason, settled_by=("start", "lens", "cameras"))
 
 
 def systematic(e: Evidence) -> Finding:
@@ -380,7 +400,25 @@ def systematic(e: Evidence) -> Finding:
         f"errors of neighbouring observations point the same way, by about {e.systematic:.2g} px: the reconstruction may "
         "be bent, or a distortion is not in the model; no second start confirms it"
     )
-    return Finding("coherent errors", T.MAX_SYSTEMATIC - e.systematic, reason, doubt=True)
+    return Finding("coherent errors", T.MAX_SYSTEMATIC - e.systematic, reason, settled_by=("start", "lens", "cameras"))
+
+
+def settles(e: Evidence, witness: Witness) -> bool:
+    """Whether the certificate itself settles what this witness would know. Lens and cameras wait for the end of a search."""
+    if witness == "lens":
+        return e.history.searching or _stays(e.with_lens)
+    if witness == "cameras":
+        return e.history.searching or _stays(e.with_own_focal_lengths)
+    if witness == "joint":
+        c = e.contradiction
+        told = c is not None and (c.asked or "matches" in e.history.confirmed)
+        return told and not (c.found and not e.other_joint_doubles)
+    return False
+
+
+def _stays(freed: Freed) -> bool:
+    """Whether freer cameras stand where they did, or the images do not ask for them."""
+    return freed.closeness >= T.DIFFERENT_AUC20 or freed.deviations <= T.MIN_LENS_DEVIATIONS
 
 
 CHECKS: tuple[tuple[Check, ...], ...] = (
@@ -406,7 +444,7 @@ CHECKS: tuple[tuple[Check, ...], ...] = (
         even_cameras,
         systematic,
     ),
-    (hinge, determined, certain_cameras, not_doubled, not_twice, held_by_intact, certain_focal_length),
+    (hinge, determined, certain_cameras, not_doubled, not_twice, one_joint, held_by_intact, certain_focal_length),
     (not_reversed,),
     (no_other,),
     (focal_length, lens, metric_cameras, shared_cameras, one_scene),

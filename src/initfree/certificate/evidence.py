@@ -20,6 +20,7 @@ from initfree.certificate.alternative import Alternative, alternative, as_altern
 from initfree.certificate.baseline import Baselines, baselines
 from initfree.certificate.coherence import coherence
 from initfree.certificate.coincident import twin_share
+from initfree.certificate.contradiction import Contradiction, contradiction
 from initfree.certificate.depth_halves import near_against_far, random_halves
 from initfree.certificate.focal import FocalLengths, focal_rise
 from initfree.certificate.freer import FOCAL, LENS, RADIAL, Freed, by_image, euclidean_to_projective, freed, settled, some
@@ -34,6 +35,7 @@ from initfree.certificate.thresholds import (
     LARGE_IMAGE,
     LEAST_RADIUS,
     MAX_NOISE,
+    MAX_TWIN_SHARE,
     MIN_JOINT_SHARE,
     NEAR,
 )
@@ -67,7 +69,7 @@ class ByCamera:
 
 _OF_CAMERAS = (
     "baselines", "joint", "system", "uncertainty", "determination", "duplication", "hinge", "reversal_rise", "alternative",
-    "focal_rise", "twin_share", "drift_of_intact",
+    "focal_rise", "twin_share", "drift_of_intact", "contradiction",
 )  # fmt: skip
 """figures that do not change when landmarks without a depth are removed"""
 
@@ -255,6 +257,21 @@ class Evidence:
         return twin_share(problem.tracks, problem.unit, r.cameras, r.xyz, consensus(problem, r))
 
     @cached_property
+    def contradiction(self) -> Contradiction | None:
+        """What the misfits across the weakest joint say."""
+        return contradiction(self.problem, self.reconstruction, self.joint.smaller)
+
+    @cached_property
+    def other_joint_doubles(self) -> bool:
+        """Whether the other joint that misfits agree on would put things on top of each other: then that one is wrong, and
+        parts of the scene look alike."""
+        problem, other = self.problem, None if self.contradiction is None else self.contradiction.other
+        if other is None:
+            return False
+        counts = consensus(problem, self.reconstruction)
+        return twin_share(problem.tracks, problem.unit, other.cameras, other.xyz, counts) > MAX_TWIN_SHARE
+
+    @cached_property
     def drift_of_intact(self) -> float | None:
         """Ratio of the drift of `determination` without the landmarks that lost an observation to that with all.
 
@@ -367,7 +384,7 @@ class Evidence:
         h, worst = self.history, self.by_camera
         found: dict[str, Any] = {
             "intrinsics": self.problem.intrinsics,
-            "confirmed": h.confirmed,
+            "confirmed": sorted(h.confirmed),
             "left_out": h.left_out,
             "resected": h.resected,
             "intrinsics_doubt": h.intrinsics_doubt,
@@ -407,6 +424,7 @@ _EXPENSIVE: dict[str, Callable[[Evidence], dict[str, float]]] = {
         "drift": e.determination.drift,
     },
     "duplication": lambda e: {"sharing": e.duplication.sharing, "twins": e.duplication.twins},
+    "contradiction": lambda e: {} if e.contradiction is None else e.contradiction.figures(),
     "twin_share": lambda e: {"twin_share": e.twin_share},
     "drift_of_intact": lambda e: {} if e.drift_of_intact is None else {"drift_of_intact": e.drift_of_intact},
     "projective_ratio": lambda e: {"projective_ratio": e.projective_ratio},

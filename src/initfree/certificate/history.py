@@ -1,10 +1,16 @@
 """The history of a reconstruction: facts that do not follow from problem and reconstruction."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from initfree.certificate.baseline import Baselines
 from initfree.certificate.focal import FocalLengths
 from initfree.certificate.joint import Joint
+
+Witness = Literal["start", "matches", "lens", "cameras", "joint"]
+"""Who can settle a doubt. `start`: another start; `matches`: one that chose other matches; `lens`: the same cameras with
+another lens; `cameras`: with one camera an image; `joint`: the misfits across the weakest joint. The first two are found by
+a search, the others by the certificate itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -13,8 +19,8 @@ class History:
 
     searching: bool = False
     """a start of a search, or on the way to its end: other models of the cameras are asked of what is returned"""
-    confirmed: bool = False
-    """a second start found the same reconstruction"""
+    confirmed: frozenset[Witness] = frozenset()
+    """what witnesses that found the same reconstruction could have known better"""
     left_out: tuple[str, ...] = ()
     """rejected images, which are not part of the reconstruction"""
     left_out_because: str = ""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from initfree.certificate.checks import CHECKS, Finding, listed
+from initfree.certificate.checks import CHECKS, Finding, listed, settles
 from initfree.certificate.evidence import Evidence
 from initfree.certificate.history import History
 from initfree.data.problem import Problem
@@ -77,14 +77,14 @@ def in_order_of(problem: Problem, reconstruction: Reconstruction) -> Reconstruct
 
 
 def judge(evidence: Evidence) -> Certificate:
-    """Accept the reconstruction if every check passes; doubts do not count if a second start confirmed it."""
+    """Accept the reconstruction if every check passes; a doubt does not count if all who could say otherwise settled it."""
     findings: list[Finding] = []
     for group in CHECKS:
         found = [finding for check in group if (finding := check(evidence)) is not None]
         findings += found
         if any(not (finding.passed or finding.doubt) for finding in found):
             break
-    counted = [finding for finding in findings if not (finding.doubt and evidence.history.confirmed)]
+    counted = [finding for finding in findings if finding.passed or not _settled(evidence, finding)]
     failed = [finding for finding in counted if not finding.passed]
     against = [finding for finding in failed if not finding.doubt] or failed
     accepted = not against
@@ -97,6 +97,10 @@ def judge(evidence: Evidence) -> Certificate:
         findings=tuple(findings),
         evidence=evidence,
     )
+
+
+def _settled(e: Evidence, finding: Finding) -> bool:
+    return finding.doubt and all(witness in e.history.confirmed or settles(e, witness) for witness in finding.settled_by)
 
 
 def _agreement(evidence: Evidence, findings: list[Finding]) -> str:

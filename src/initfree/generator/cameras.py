@@ -11,12 +11,14 @@ from initfree.generator.streams import stream
 Floats = NDArray[np.float64]
 
 
-def intrinsics(camera: config.Camera, images: int, seed: int) -> list[pycolmap.Camera]:
-    """One shared camera, or one for each image where the focal length varies; ids count from 1."""
+def intrinsics(camera: config.Camera, moment: Floats, seed: int) -> list[pycolmap.Camera]:
+    """One shared camera, or one for each image where the focal length varies; ids count from 1. `moment`: of each image, 0
+    the first of the trajectory, 1 the last."""
     nominal = _camera(camera, 1)
-    if camera.focal_variation == 0:
+    if camera.focal_variation == 0 and camera.focal_drift == 0:
         return [nominal]
-    factors = 1 + camera.focal_variation * stream(seed, "focal lengths").uniform(-1, 1, images)
+    factors = 1 + camera.focal_variation * stream(seed, "focal lengths").uniform(-1, 1, len(moment))
+    factors = factors * (1 + camera.focal_drift * moment)
     cameras = []
     for number, factor in enumerate(factors, start=1):
         varied = _camera(camera, number)

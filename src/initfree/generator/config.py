@@ -110,6 +110,8 @@ class Part:
     moves: Vector = (0.0, 0.0, 0.0)
     """The way that a box goes, straight and evenly, from the first image of the trajectory to the last: what noisy/0 sees of
     it. The truth has it where the first image sees it."""
+    turns: float = 0.0
+    """Degrees that it turns about its upright axis on that way."""
 
 
 @dataclass(frozen=True, config=_strict)
@@ -264,6 +266,8 @@ class Camera:
     params: tuple[float, ...] | None = None
     focal_variation: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Each image gets its own focal length, uniform within this share of the nominal one."""
+    focal_drift: Annotated[float, Field(gt=-1, lt=1)] = 0.0
+    """Share by which it changes from the first image of the trajectory to the last."""
 
 
 @dataclass(frozen=True, config=_strict)
@@ -325,6 +329,37 @@ class Degradation:
 
 
 @dataclass(frozen=True, config=_strict)
+class Adversity:
+    """What happens to real images, see `generator.adversity`; sparse/0 does not suffer it."""
+
+    given: Literal["true", "shared", "pinhole", "exchanged", "unknown"] = "true"
+    """What noisy/0 says of the cameras: one for all images, without distortion, the first two exchanged; `unknown` is for
+    whoever solves it: the intrinsics are not to be used."""
+    shutter: NotNegative = 0.0
+    """Share of the way to the next image that passes while the rows of one are read."""
+    joint_share: SpoiltShare = 0.0
+    """Share of the tracks between the first trajectory and others that is seen at another scale,"""
+    joint_scale: Positive = 1.3
+    """this one."""
+    joint_random: SpoiltShare = 0.0
+    """Share of the same tracks that is matched at random."""
+    wrong_pairs: Annotated[int, Field(ge=0)] = 0
+    """Pairs of images of two equal parts that are matched."""
+    still: SpoiltShare = 0.0
+    """Share of the tracks that stay where they are in the images."""
+    waves: NotNegative = 0.0
+    """Pixels by which the lower part of the scene moves,"""
+    waving: Share = 0.4
+    """so much of it."""
+    mirrored: Annotated[int, Field(ge=0)] = 0
+    """Images the wrong way round."""
+    noise_ratio: Annotated[float, Field(ge=1)] = 1.0
+    """Largest over smallest noise of an image, about half a pixel."""
+    heavy: SpoiltShare = 0.0
+    """Share of the observations with 5 px of noise."""
+
+
+@dataclass(frozen=True, config=_strict)
 class Render:
     """How images and depth maps are made where they are asked for."""
 
@@ -352,6 +387,7 @@ class Config:
     visibility: Visibility = field(default_factory=Visibility)
     density: Density = field(default_factory=Density)
     degradation: Degradation = field(default_factory=Degradation)
+    adversity: Adversity = field(default_factory=Adversity)
     render: Render = field(default_factory=Render)
     shuffle: bool = False
     """List the cameras in a seeded random order instead of along the trajectory."""

@@ -6,7 +6,8 @@ import numpy as np
 import pycolmap
 from numpy.typing import NDArray
 
-from initfree.generator.config import Config
+from initfree.generator.adversity import given_cameras
+from initfree.generator.config import Adversity, Config
 from initfree.generator.projections import Projections
 from initfree.generator.scenes import Surface
 from initfree.generator.trajectories import Poses
@@ -43,7 +44,8 @@ class Dataset:
     def degraded(self) -> bool:
         """Whether anything but the density was degraded."""
         degradation = self.config.degradation
-        return any(vars(degradation)[name] > 0 for name in degradation.__dataclass_fields__)
+        spoilt = any(vars(degradation)[name] > 0 for name in degradation.__dataclass_fields__)
+        return spoilt or self.config.adversity != Adversity()
 
     @property
     def wrong(self) -> NDArray[np.bool_]:
@@ -58,8 +60,10 @@ class Dataset:
         observations = self.noisy if noisy else self.observations
         poses = self.initial_poses if noisy else self.poses
         landmarks = self.initial_landmarks if noisy else self.landmarks
+        given = self.config.adversity.given if noisy else "true"
+        cameras = given_cameras(self.cameras, self.camera_of_image, given)
         model = pycolmap.Reconstruction()
-        for camera in self.cameras:
+        for camera in {camera.camera_id: camera for camera in cameras}.values():
             model.add_camera_with_trivial_rig(camera)
         images = len(self.names)
         by_image = np.argsort(observations.image, kind="stable")
@@ -68,7 +72,7 @@ class Dataset:
             image = pycolmap.Image(
                 name=name,
                 keypoints=observations.pixel[by_image[starts[i] : starts[i + 1]]],
-                camera_id=self.cameras[self.camera_of_image[i]].camera_id,
+                camera_id=cameras[i].camera_id,
                 image_id=i + 1,
             )
             pose = np.column_stack([poses.rotations[i], poses.translations[i]])

@@ -3,6 +3,7 @@
 import numpy as np
 import pycolmap
 from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 
 from initfree.generator import config
 from initfree.generator.cameras import project
@@ -24,17 +25,27 @@ def in_motion(
 
     What has left an image by then stays where that image would have seen it at first.
     """
-    if not isinstance(scene, config.Parts) or not any(np.any(part.moves) for part in scene.parts):
+    if not isinstance(scene, config.Parts) or not any(_moving(part) for part in scene.parts):
         return observations
-    way = np.zeros_like(landmarks)
-    for part in scene.parts:
-        if np.any(part.moves):
-            inside = (np.abs(landmarks - part.centre) <= 0.5 * np.array(part.size)).all(axis=1)
-            way[inside] = part.moves
+    owner = np.full(len(landmarks), -1)
+    for number, part in enumerate(scene.parts):
+        if _moving(part):
+            owner[(np.abs(landmarks - part.centre) <= 0.5 * np.array(part.size)).all(axis=1)] = number
     image, pixel = observations.image, observations.pixel.copy()
     for k, camera in enumerate(cameras):
-        rows = np.flatnonzero((image == k) & way[observations.landmark].any(axis=1))
-        place = landmarks[observations.landmark[rows]] + moment[k] * way[observations.landmark[rows]]
-        seen, visible = project(camera, place @ poses.rotations[k].T + poses.translations[k])
-        pixel[rows[visible]] = seen[visible]
+        for number in np.unique(owner[owner >= 0]):
+            rows = np.flatnonzero((image == k) & (owner[observations.landmark] == number))
+            place = _at(scene.parts[number], landmarks[observations.landmark[rows]], moment[k])
+            seen, visible = project(camera, place @ poses.rotations[k].T + poses.translations[k])
+            pixel[rows[visible]] = seen[visible]
     return Projections(image, observations.landmark, pixel)
+
+
+def _moving(part: config.Part) -> bool:
+    return bool(np.any(part.moves)) or part.turns != 0.0
+
+
+def _at(part: config.Part, places: Floats, moment: float) -> Floats:
+    """Landmarks of a part at a moment."""
+    turn = Rotation.from_euler("z", moment * part.turns, degrees=True)
+    return turn.apply(places - part.centre) + part.centre + moment * np.array(part.moves)

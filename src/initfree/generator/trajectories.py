@@ -57,6 +57,13 @@ def poses(trajectory: config.Trajectory, scene: config.Scene, centre: Floats, se
     return looking(centres, directions(trajectory.look_at, centres, tangents, centre, wobble))
 
 
+def groups(trajectory: config.Trajectory, cameras: int) -> NDArray[np.int64]:
+    """(cameras,): which of several trajectories each is on."""
+    if not isinstance(trajectory, config.Groups):
+        return np.zeros(cameras, dtype=np.int64)
+    return np.repeat(np.arange(len(trajectory.groups)), [group.cameras for group in trajectory.groups])
+
+
 def positions(trajectory: config.Trajectory) -> tuple[Floats, Floats]:
     """Camera centres and directions of travel, without jitter."""
     match trajectory:

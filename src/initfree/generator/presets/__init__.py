@@ -35,13 +35,25 @@ OVERRIDES = {
     "focal": "camera",
     "k1": "camera",
     "focal_variation": "camera",
+    "focal_drift": "camera",
+    "shutter": "adversity",
+    "joint_share": "adversity",
+    "joint_scale": "adversity",
+    "joint_random": "adversity",
+    "wrong_pairs": "adversity",
+    "still": "adversity",
+    "waves": "adversity",
+    "mirrored": "adversity",
+    "noise_ratio": "adversity",
+    "heavy": "adversity",
     "backend": "render",
     "engine": "render",
     "samples": "render",
     "depth": "render",
     "shuffle": "",
 }
-"""Flag -> table of the configuration (with the field's name where it differs from the flag's)."""
+"""Flag -> table of the configuration (with the field's name where it differs from the flag's). Those of cameras that change
+and of adversities are for Python alone: the presets adversarial-* have them."""
 
 
 def presets() -> dict[str, Config]:

@@ -33,7 +33,7 @@ def twin_share(tracks: Tracks, unit: Array, cameras: Cameras, xyz: Array, counts
         return 0.0
     asked = used[:: -(-len(used) // MOST)]
     _, near = KDTree(xyz[used]).query(xyz[asked], k=min(NEIGHBOURS + 1, len(used)))
-    pairs = [_in_one_place(tracks, unit, cameras, xyz, counts, asked, used[others]) for others in np.atleast_2d(near.T)[1:]]
+    pairs = [_in_one_place(tracks, unit, cameras, xyz, counts, asked, used[others]) for others in np.atleast_2d(near.T)]
     one, other = np.concatenate(pairs, axis=1)
     chosen = np.random.default_rng(0).permutation(len(one))[:ASKED]
     among = np.array([_among(tracks, cameras, xyz, counts, one[k], other[k]) >= AMONG for k in chosen], dtype=bool)
@@ -45,7 +45,7 @@ def _in_one_place(
     tracks: Tracks, unit: Array, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_], first: Index, second: Index
 ) -> Index:
     """(2, found): those pairs of landmarks that fall on each other in all images of either, and share none."""
-    close = farthest_apart(tracks, unit, cameras, xyz, counts, first, second) <= PIXELS
+    close = (first != second) & (farthest_apart(tracks, unit, cameras, xyz, counts, first, second) <= PIXELS)
     close[close] = ~_common_image(tracks, counts, first[close], second[close])
     return np.stack([first[close], second[close]])
 

@@ -84,7 +84,7 @@ def judge(evidence: Evidence) -> Certificate:
         findings += found
         if any(not (finding.passed or finding.doubt) for finding in found):
             break
-    counted = [finding for finding in findings if finding.passed or not _settled(evidence, finding)]
+    counted = [finding for finding in findings if finding.passed or not settled(evidence, finding)]
     failed = [finding for finding in counted if not finding.passed]
     against = [finding for finding in failed if not finding.doubt] or failed
     accepted = not against
@@ -99,7 +99,8 @@ def judge(evidence: Evidence) -> Certificate:
     )
 
 
-def _settled(e: Evidence, finding: Finding) -> bool:
+def settled(e: Evidence, finding: Finding) -> bool:
+    """Whether a finding that fails is a doubt that does not count: all who could have said otherwise do not."""
     return finding.doubt and all(witness in e.history.confirmed or settles(e, witness) for witness in finding.settled_by)
 
 

@@ -15,6 +15,7 @@ from initfree.certificate import Certificate, Evidence
 from initfree.certificate.checks import CERTAIN_FOCAL_LENGTH, Finding, listed
 from initfree.certificate.closeness import closeness
 from initfree.certificate.thresholds import SIGNIFICANT
+from initfree.certificate.verdict import settled
 from initfree.config import SolveConfig
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
@@ -100,8 +101,7 @@ def unjudged(posed: tuple[str, ...], judged: Sequence[Problem]) -> Witness:
 
 def certified(certificate: Certificate, where: str) -> Witness:
     """What the certificate says; a focal length that the observations leave open is a doubt."""
-    settled = certificate.evidence.history.confirmed
-    failed = [f for f in certificate.findings if not (f.passed or (f.doubt and settled))]
+    failed = [f for f in certificate.findings if not (f.passed or settled(certificate.evidence, f))]
     hard = [f for f in failed if not f.doubt and f.check not in FOCAL_CHECKS]
     told = hard or failed
     sentence = f"{where}: {'; '.join(f.reason for f in told) if told else certificate.reason}"

@@ -27,7 +27,7 @@ import numpy as np
 import pycolmap
 import tyro
 from certificate import of_one_point
-from data import data_directory
+from data import bal_file, data_directory
 from rich.console import Console
 
 import initfree
@@ -63,6 +63,7 @@ DATABASES = (
     "photographs/notredame",
     "photographs/scodive",
 )
+BAL = ("ladybug-49", "trafalgar-21", "dubrovnik-16")
 LEAST_AUC20 = 90.0
 NEAR_ORACLE = 1.0
 """percent of AUC@20 by which a reconstruction may be below the oracle and still be all that there is to find"""
@@ -112,6 +113,10 @@ def of_real(name: str) -> Case:
     return Case(initfree.load(place / "input"), as_model(truth) if truth.is_dir() else None)
 
 
+def of_bal(name: str) -> Case:
+    return Case(initfree.load(bal_file(name)))
+
+
 def of_file(name: str) -> Case:
     """Of adversarial/."""
     place = data_directory() / "adversarial" / name
@@ -149,6 +154,7 @@ def cases() -> dict[str, Callable[[], Case]]:
         made[f"intrinsics: {name} 8% off"] = partial(of_set, name, SEED + k, "refine", 1.08)
         made[f"intrinsics: {name} 8% off, given as known"] = partial(of_set, name, SEED + k, None, 1.08, outliers=0.05)
     made |= {f"real: {name}": partial(of_real, name) for name in REAL}
+    made |= {f"BAL: {name}": partial(of_bal, name) for name in BAL}
     made |= {f"databases: {name.rpartition('/')[2]}": partial(of_database, name) for name in DATABASES}
     for k, name in enumerate(ATTACKS):
         made[f"adversarial: {name}"] = partial(of_set, f"adversarial-{name}", SEED + k)
@@ -212,12 +218,13 @@ def run(rows: Path, kinds: tuple[str, ...] = ()) -> None:
         rows: File of solves, a JSON object a line.
         kinds: Kinds of cases, such as sets or databases; by default all.
     """
-    whole = [line for line in rows.read_text().splitlines(keepends=True) if line.endswith("\n")] if rows.exists() else []
-    done = {(row["case"], row["without"]): row for row in map(json.loads, whole)}
+    done = read_rows(rows) if rows.exists() else {}
     console = Console(stderr=True)
     initfree.solve(of_set("set2", SEED).problem)  # what has to be compiled or loaded
-    with rows.open("w") as file:
-        file.writelines(whole)
+    staged = rows.with_name(f".{rows.name}.writing")
+    staged.write_text("".join(json.dumps(row) + "\n" for row in done.values()))
+    staged.replace(rows)
+    with rows.open("a") as file:
         for name, make in cases().items():
             if kinds and name.partition(":")[0] not in kinds:
                 continue
@@ -234,6 +241,12 @@ def run(rows: Path, kinds: tuple[str, ...] = ()) -> None:
 
             for part in solve_once(None)["acting"]:
                 solve_once(part)
+
+
+def read_rows(rows: Path) -> dict[tuple[str, str | None], dict[str, Any]]:
+    """Rows by case and part, without a last line that was cut off."""
+    whole = (line for line in rows.read_text().splitlines(keepends=True) if line.endswith("\n"))
+    return {(row["case"], row["without"]): row for row in map(json.loads, whole)}
 
 
 def line_of(part: str, rows: dict[tuple[str, str | None], dict[str, Any]]) -> str:
@@ -298,8 +311,7 @@ def show(rows: Path, markdown: Path | None = None) -> None:
         rows: File of solves.
         markdown: File whose section on the ablation is written anew, such as benchmarks/RESULTS.md.
     """
-    read = [json.loads(line) for line in rows.read_text().splitlines()]
-    text = table({(row["case"], row["without"]): row for row in read})
+    text = table(read_rows(rows))
     print(text)
     if markdown is not None:
         command = "python benchmarks/ablation.py run --rows ROWS.jsonl"

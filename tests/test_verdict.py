@@ -107,7 +107,7 @@ def test_what_is_missing_is_in_the_sentence():
     found = a_run(problem={"cameras": 6, "dropped": {"images": ["cam6"], "components": 1}})
     assert verdict_of(found).sentence == "6 of 7 images agree with each other; 1 image left out: cam6"
     found["certificate"] = refused([], "noise")
-    assert verdict_of(found).sentence == "noise; 1 image left out: cam6"
+    assert verdict_of(found).sentence == "6 of 7 images placed: noise; 1 image left out: cam6"
 
 
 def test_grammar():

@@ -15,7 +15,7 @@ from initfree.viewer.export import export as write_export
 from initfree.viewer.reading import MOST, read_scene
 from initfree.viewer.thumbnails import thumbnails
 
-Colour = Literal["source", "residual", "track-length", "uncertainty"]
+Colour = Literal["source", "depth", "height", "residual", "track-length", "uncertainty"]
 _NAMES = {"source": SOURCE, "track-length": "track length"}
 
 

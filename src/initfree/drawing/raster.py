@@ -8,7 +8,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from initfree.data.tracks import Array
 from initfree.drawing.palette import FAILED, GOOD, GREY, JOINT, NEUTRAL, coloured, rgb
-from initfree.drawing.scene import Colouring, Scene
+from initfree.drawing.scene import Colouring, Scene, basis
 
 _FINE = 2
 """drawn so many times as large and scaled down: smooth edges"""
@@ -24,8 +24,9 @@ class Look:
 
     width: int = 1200
     height: int = 800
-    azimuth: float = 35.0
-    elevation: float = 24.0
+    azimuth: float | None = None
+    elevation: float | None = None
+    """degrees; by default those of the scene's start"""
     closer: float = 1.0
     dark: bool = False
     colouring: str | None = None
@@ -58,7 +59,8 @@ def picture(scene: Scene, look: Look | None = None) -> Image.Image:
         grey = np.tile(np.array(rgb(GREY), dtype=np.uint8), (len(scene.other.xyz), 1))
         _splat(canvas, depths, view, scene.other.xyz, grey, 1.0)
         depths += _UNDER * view.distance
-    _splat(canvas, depths, view, xyz, colours, 1.5)
+    # Few points are drawn larger: the same amount of ink.
+    _splat(canvas, depths, view, xyz, colours, float(np.clip(1.5 * np.cbrt(6000 / max(len(xyz), 1)), 1.5, 3.0)))
     image = Image.fromarray(canvas)
     draw = ImageDraw.Draw(image)
     shape, size = scene.shape, scene.size
@@ -104,19 +106,14 @@ class _View:
 
     def __init__(self, scene: Scene, look: Look) -> None:
         self.w, self.h = look.width * _FINE, look.height * _FINE
-        core = scene.core
-        target = np.median(core, axis=0)
-        reach = float(np.linalg.norm(core - target, axis=1).max())
-        up = np.array(scene.up, dtype=np.float64)
-        up /= np.linalg.norm(up)
-        a = np.cross(up, [0.0, 0.0, 1.0] if abs(up[2]) < 0.9 else [1.0, 0.0, 0.0])
-        a /= np.linalg.norm(a)
-        b = np.cross(up, a)
-        turn, lift = np.radians(look.azimuth), np.radians(look.elevation)
+        start = scene.start
+        up, a, b = basis(scene.up)
+        turn = np.radians(start.azimuth if look.azimuth is None else look.azimuth)
+        lift = np.radians(start.elevation if look.elevation is None else look.elevation)
         back = np.sin(lift) * up + np.cos(lift) * (np.cos(turn) * a + np.sin(turn) * b)
         right = -np.sin(turn) * a + np.cos(turn) * b
-        self.distance = 2.7 * reach / look.closer
-        self.eye = target + self.distance * back
+        self.distance = 2.7 * start.reach / look.closer
+        self.eye = start.centre + self.distance * back
         self.axes = np.stack([right, np.cross(-back, right), -back])
         self.focal = min(0.95 * self.w, 1.5 * self.h)
 

@@ -1,6 +1,7 @@
 """The scene of a reconstruction: cameras, landmarks with their colours, and connections between images."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,18 @@ NEIGHBOURS = 4
 _MOST_EDGES = 3000
 _JOINT_EDGES = 80
 _BOX = 3.0
+_FROM = (35.0, 24.0)
+"""azimuth and elevation of a look at cameras that look many ways"""
+_ONE_WAY = 0.5
+"""length of the mean of the cameras' axes from which they look one way"""
+_ASIDE, _ABOVE, _ELEVATIONS = 14.0, 14.0, (8.0, 60.0)
+"""degrees from straight behind, so that depth shows"""
+_BACK = 2.7
+"""distance of the eye from what it looks at, in reaches; that of scene.js"""
+_IN_FRONT, _SMALLEST, _NEARER = 1.5, 2.2, 0.8
+"""of the eye: farther back than the cameras, at most so much farther than the scene needs; closer than a ring needs"""
+_FRAMED = 0.9
+"""share of the scene that a picture frames"""
 
 
 SOURCE = "source colour"
@@ -52,6 +65,24 @@ class Model:
         """In a world that a similarity leads to."""
         centres, xyz = (s * points @ turn.T + shift for points in (self.centres, self.xyz))
         return replace(self, R=self.R @ turn.T, centres=centres, xyz=xyz)
+
+
+@dataclass(frozen=True)
+class Start:
+    """A view of the scene: what it looks at, how far that reaches, and from where, in degrees around `up`."""
+
+    centre: Array
+    reach: float
+    azimuth: float
+    elevation: float
+
+
+def basis(up: tuple[float, float, float]) -> tuple[Array, Array, Array]:
+    """Up and two horizontal axes, from which azimuths count; those of scene.js."""
+    u = np.array(up, dtype=np.float64) / np.linalg.norm(up)
+    a = np.cross(u, (0.0, 0.0, 1.0) if abs(u[2]) < 0.9 else (1.0, 0.0, 0.0))
+    a /= np.linalg.norm(a)
+    return u, a, np.cross(u, a)
 
 
 @dataclass(frozen=True)
@@ -87,6 +118,28 @@ class Scene:
             return self.model.centres
         far = np.linalg.norm(xyz - np.median(xyz, axis=0), axis=1)
         return np.concatenate([self.model.centres, xyz[far <= np.quantile(far, 0.9)]])
+
+    @cached_property
+    def start(self) -> Start:
+        """Where every picture begins: behind the cameras if these look one way, else from the side and above."""
+        core = self.core
+        low, high = np.quantile(core, (0.05, 0.95), axis=0)
+        centre = (low + high) / 2.0
+        reach = float(np.quantile(np.linalg.norm(core - centre, axis=1), _FRAMED))
+        cameras = self.model.centres - centre
+        azimuth, elevation = _FROM
+        ahead = self.model.R[:, 2].mean(axis=0) if len(self.model.R) else np.zeros(3)
+        if np.linalg.norm(ahead) > _ONE_WAY:
+            up, a, b = basis(self.up)
+            back = -ahead / np.linalg.norm(ahead)
+            azimuth = float(np.degrees(np.arctan2(back @ b, back @ a))) + _ASIDE
+            elevation = float(np.clip(np.degrees(np.arcsin(np.clip(back @ up, -1.0, 1.0))) + _ABOVE, *_ELEVATIONS))
+            # Far enough back for the cameras to be in front of the eye, unless that makes the scene small.
+            behind = float((cameras @ back).max()) / _BACK
+            reach = min(max(reach, _IN_FRONT * behind), _SMALLEST * reach)
+        elif len(cameras):
+            reach = max(reach, _NEARER * float(np.linalg.norm(cameras, axis=1).max()))
+        return Start(centre, max(reach, 1e-9), azimuth, elevation)
 
     @property
     def size(self) -> float:
@@ -129,17 +182,17 @@ class Scene:
     def to_json(self, landmarks: int, steps: int, step_landmarks: int) -> dict[str, Any]:
         """What `panel.js` reads, with at most so many landmarks and steps."""
         model, core = self.model, self.core
-        box = Box.around(core, _BOX)
+        box, start = Box.around(core, _BOX), self.start
         every = max(1, -(-len(model.ids) // landmarks))
         kept = slice(None, None, every)
-        centre = np.median(core, axis=0)
         moments = self.steps.thinned(steps, step_landmarks) if self.steps is not None and len(self.steps) else None
         order = np.argsort(model.ids[kept], kind="stable")
         return {
             "box": box.to_json(),
             "up": list(self.up),
-            "centre": [float(f"{v:.5g}") for v in centre],
-            "reach": float(f"{np.linalg.norm(core - centre, axis=1).max():.5g}"),
+            "centre": [float(f"{v:.5g}") for v in start.centre],
+            "reach": float(f"{start.reach:.5g}"),
+            "from": [round(start.azimuth, 2), round(start.elevation, 2)],
             "size": float(f"{self.size:.4g}"),
             "shape": [[round(float(v), 3) for v in row] for row in self.shape],
             "models": [_packed(one, box, kept if one is model else slice(None)) for one in self._models(landmarks)],
@@ -285,13 +338,24 @@ def _colourings(
     ]
     if (source != np.array(GREY, dtype=np.uint8)).any():
         found.insert(0, Colouring(SOURCE, source))
+    else:
+        found.insert(0, _shaded(model))
     return tuple(found)
+
+
+def _shaded(model: Model) -> Colouring:
+    """By depth where the cameras look one way, else by height: shape for the eye where no colours are known."""
+    ahead = model.R[:, 2].mean(axis=0)
+    if np.linalg.norm(ahead) > _ONE_WAY:
+        axis = ahead / np.linalg.norm(ahead)
+        return _scaled("depth", (model.xyz - model.centres.mean(axis=0)) @ axis, "")
+    return _scaled("height", -model.xyz[:, 1], "")
 
 
 def _scaled(name: str, values: Array, unit: str) -> Colouring:
     finite = values[np.isfinite(values)]
     low, high = (0.0, 1.0) if not len(finite) else np.quantile(finite, (0.02, 0.98)).tolist()
-    return Colouring(name, coloured(values, low, high), f"{low:.2g}", f"{high:.2g} {unit}")
+    return Colouring(name, coloured(values, low, high), f"{low:.2g}", f"{high:.2g} {unit}".strip())
 
 
 def extent_of(model: Model) -> float:

@@ -110,6 +110,11 @@ ADVICE = (
 """by what the certificate says; docs/faq.md has the same table"""
 
 
+_MEND = Advice(
+    "cam3 fits if x and y are exchanged", "its detections fit the other cameras then", "mend the table and solve again", ()
+)
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What to say first."""
@@ -121,16 +126,28 @@ class Verdict:
     """without a full stop; it counts what is missing"""
     advice: tuple[Advice, ...] = ()
     """what to do about a refusal"""
+    begins_with_name: bool = False
+
+    @property
+    def line(self) -> str:
+        """The sentence with a capital and a full stop; a name stays as it is."""
+        first = self.sentence[:1]
+        return (first if self.begins_with_name else first.upper()) + self.sentence[1:] + "."
 
 
 def verdict_of(run: dict[str, Any]) -> Verdict:
     """The verdict on a run, from its run.json."""
     certificate = run["certificate"]
     accepted = bool(certificate["accepted"])
-    sentence = "; ".join(part for part in (_agreement(run) if accepted else _objection(run), *_others(run)) if part)
+    said = _agreement(run) if accepted else _placed(run) + _objection(run)
+    sentence = "; ".join([said, *_others(run)])
     failed = [check["check"] for check in certificate["checks"] if not _passed(check)] if not accepted else []
     advice = tuple(one for one in ADVICE if any(check in one.checks for check in failed))
-    return Verdict(accepted, "accepted" if accepted else "not accepted", sentence, advice)
+    if run.get("exchanges"):
+        advice = (_MEND,)
+    names = (*(run.get("cameras") or {}), *run["problem"]["dropped"]["images"])
+    named = any(sentence.startswith(f"{name} ") for name in names)
+    return Verdict(accepted, "accepted" if accepted else "not accepted", sentence, advice, named)
 
 
 def _passed(check: dict[str, Any]) -> bool:
@@ -154,6 +171,11 @@ def _agreement(run: dict[str, Any]) -> str:
     if missing:
         return f"{placed} of {placed + missing} images agree with each other"
     return f"all {len(cameras) or placed} images agree with each other"
+
+
+def _placed(run: dict[str, Any]) -> str:
+    placed, missing = run["problem"]["cameras"], len(run["problem"]["dropped"]["images"])
+    return f"{placed} of {placed + missing} images placed: " if missing and not run.get("exchanges") else ""
 
 
 def _objection(run: dict[str, Any]) -> str:

@@ -89,7 +89,7 @@ def check_repeats(
     first, second = order[again[0]], order[again[0] + 1]
     frame, point = moments[int(landmark[first])]
     what = " ".join(part for part in (f"frame {frame}" if frame else "", f"point {point}" if point else "") if part)
-    where = f"camera {names[image[first]]!r} has {what} twice, in rows {rows[first]} and {rows[second]}"
+    where = f"camera {names[int(image[first])]!r} has {what} twice, in rows {rows[first]} and {rows[second]}"
     if len(again) <= _REPEATED * len(image):
         return (f"{len(again)} repeated detections were left out: {where}",)
     why = "have two cameras one name?" if points else "have two cameras one name, or is a column point missing?"

@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 from initfree.data.names import in_html
 from initfree.data.tracks import Array
 from initfree.drawing.palette import FAILED, GOOD, GREY, JOINT, NEUTRAL, rgb
-from initfree.drawing.scene import Scene
+from initfree.drawing.scene import Scene, basis
 from initfree.viewer.guarded import guarded_server
 
 _PAUSE = 0.08
@@ -68,11 +68,10 @@ class Viewer:
             self.server.stop()
 
     def _look(self) -> None:
-        core = self.scene.core
-        centre = np.median(core, axis=0)
-        reach = float(np.linalg.norm(core - centre, axis=1).max())
-        up = np.array(self.scene.up)
-        back = 1.7 * reach * np.array([0.75, 0.0, -0.75]) + 0.9 * reach * up
+        start = self.scene.start
+        centre, (up, a, b) = start.centre, basis(self.scene.up)
+        turn, lift = np.radians(start.azimuth), np.radians(start.elevation)
+        back = 2.2 * start.reach * (np.sin(lift) * up + np.cos(lift) * (np.cos(turn) * a + np.sin(turn) * b))
 
         camera = self.server.initial_camera
         camera.look_at, camera.position, camera.up = centre, centre + back, self.scene.up

@@ -9,6 +9,8 @@ function scenePanel(element, data) {
   const models = data.models.map(read), main = models[0];
   const shape = Float32Array.from(data.shape.flat()), images = (data.images ?? []).map((source) => { if (!source) return null; const image = new Image(); image.addEventListener("load", () => view.draw()); image.src = source; return image; });
   const state = { colouring: 0, cameras: true, landmarks: true, images: true, joint: data.joint_shown, sharing: false, other: true, step: data.steps.length };
+  // Few points are drawn larger: the same amount of ink.
+  const pointSize = Math.min(3, Math.max(1.4, 1.4 * Math.cbrt((18000 / Math.max(1, main.points.length)))));
   const decoded = new Map(), steps = (k) => { if (!decoded.has(k)) decoded.set(k, read(data.steps[k])); return decoded.get(k); };
   const colourings = data.colourings.map((c) => ({ ...c, bytes: unpack.bytes(c.rgb) }));
 
@@ -45,7 +47,7 @@ function scenePanel(element, data) {
       layers.push({ kind: "points", at: other.points, colour: "#8a94a3", size: 1, opacity: 0.6, under: true });
       layers.push({ kind: "frusta", at: other.at, turns: other.turns, size: data.size, colour: "#8a94a3", width: 1.2, names: other.names.map((n) => `${n} (${other.name})`) });
     }
-    if (state.landmarks) layers.push({ kind: "points", at: now.points, colour: now === main ? c.bytes : data.step_rows ? pick(c.bytes, data.step_rows) : "#5b7fb9", size: 1.4 });
+    if (state.landmarks) layers.push({ kind: "points", at: now.points, colour: now === main ? c.bytes : data.step_rows ? pick(c.bytes, data.step_rows) : "#5b7fb9", size: pointSize });
     if (state.sharing) layers.push({ kind: "lines", pairs: data.edges.map(([i, j]) => ends(now, i, j)), widths: data.edges.map(([, , share]) => 0.4 + 2 * share), colour: "#5b7fb9", opacity: 0.35 });
     if (state.joint && joint.size) layers.push({ kind: "lines", pairs: data.joint_edges.map(([i, j]) => ends(now, i, j)), colour: "#d98613", width: 1.6, opacity: 0.8 });
     if (state.cameras) layers.push({ kind: "frusta", at: now.at, turns: now.turns, shape, size: data.size, width: 1.3, names: data.tips, images: state.images ? images : null,

@@ -109,6 +109,12 @@ if bpy.app.version >= (4, 5):
     said["points shown"] = len(geometry.pointcloud.points)
 bpy.ops.initfree.evaluate()
 said["evaluation"] = bpy.data.texts["initfree evaluation"].as_string()
+# A run that is cancelled leaves nothing.
+package = sys.modules[f"{addon}.package"]
+(FOLDER / "run").mkdir()
+run = package.Run(["solve", str(FOLDER / "panel" / "database.db"), "--output", str(FOLDER / "cancelled")], FOLDER / "run")
+run.cancel()
+said["cancelled"] = [run.code != 0, (FOLDER / "cancelled").exists()]
 # What the panel made is no part of the next problem.
 s.folder = "//again"
 bpy.ops.initfree.export()

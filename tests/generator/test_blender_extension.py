@@ -186,6 +186,22 @@ def test_panels_are_in_the_sidebar_and_leave_with_the_extension(session):
 
 
 @needs_blender
+def test_a_cancelled_run_leaves_nothing(session):
+    _, said = session
+    assert said["cancelled"] == [True, False]
+
+
+@needs_blender
+def test_blenders_own_tool_finds_the_archive_valid(session):
+    folder, _ = session
+    tool = next(client.environment().glob("lib/python3*/site-packages/bpy/*/scripts/addons_core/bl_pkg/cli/blender_ext.py"))
+    done = subprocess.run(
+        [client._python(), tool, "validate", folder / "initfree.zip"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_blender
 def test_a_file_without_settings_is_refused(tmp_path):
     script = "import bpy, sys; bpy.ops.wm.save_as_mainfile(filepath=sys.argv[1])"
     subprocess.run([client._python(), "-c", script, tmp_path / "plain.blend"], check=True, capture_output=True)

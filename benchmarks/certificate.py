@@ -226,7 +226,7 @@ def described(
         "margin": certificate.margin,
         "checks": {finding.check: finding.margin for finding in certificate.findings},
         "doubts": [finding.check for finding in certificate.findings if finding.doubt],
-        "confirmed": certificate.evidence.history.confirmed,
+        "confirmed": sorted(certificate.evidence.history.confirmed),
         "rotation_auc20": metrics.rotation_auc20,
         "translation_auc20": metrics.translation_auc20,
         "rmse": metrics.landmark_rmse / scale,

@@ -32,7 +32,7 @@ from initfree.stages.euclidean.triangulation import triangulate
 ROUNDS = 12
 MOST_MISSED = 0.34
 """share of a track's observations that may miss: one wrong match of three"""
-LEAST_TRACKS, LEAST_OF_CAMERA = 0.7, 0.5
+LEAST_TRACKS, LEAST_OF_CAMERA = 0.6, 0.4
 """share of all tracks, and of every camera's observations, that must stay, so that one motion dominates"""
 NARROW = 1.0
 """pixels: scale of the loss; slow motions have less weight than at the 4 px of other adjustments"""

@@ -15,7 +15,8 @@ from initfree.auto.calibration import with_recalibrated
 from initfree.auto.intrinsics import DISTORTION_SHARE, FOCAL_SHARE, QUICK, Sight, pays, recalibrated, with_radial
 from initfree.auto.search import Search
 from initfree.auto.solution import Solution
-from initfree.certificate.checks import LENS, METRIC, SHARED
+from initfree.certificate.checks import CAMERA_PURITY, LENS, METRIC, PURITY, SHARED
+from initfree.certificate.thresholds import MAX_PROJECTIVE_RATIO
 from initfree.data.problem import Problem
 from initfree.data.tracks import Index
 from initfree.stages.euclidean import AdjustConfig, adjust
@@ -105,9 +106,14 @@ def _cameras_of(problem: Problem, names: tuple[str, ...]) -> tuple[pycolmap.Came
 
 
 def _refused_for(solution: Solution, *checks: str) -> bool:
-    """Whether one of these checks is all that stands against a solution, doubts aside."""
+    """Whether one of these checks is all that stands against a solution, doubts aside, or observations that come near and do
+    not fit, where the cameras are none that a lens could make."""
     failed = {finding.check for finding in solution.certificate.findings if not (finding.passed or finding.doubt)}
-    return solution.problem.calibrated and bool(failed & {*checks}) and failed <= {LENS, METRIC, SHARED}
+    if not (solution.problem.calibrated and failed):
+        return False
+    if failed <= {PURITY, CAMERA_PURITY}:
+        return solution.evidence.projective_ratio > MAX_PROJECTIVE_RATIO
+    return bool(failed & {*checks}) and failed <= {LENS, METRIC, SHARED}
 
 
 def _one_an_image(problem: Problem) -> Index:

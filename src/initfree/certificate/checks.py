@@ -369,12 +369,12 @@ def certain_focal_length(e: Evidence) -> Finding | None:
 
 
 def left_out(e: Evidence) -> Finding | None:
-    """Few images may be left out; none if intrinsics are estimated, because wrong images may have falsified them."""
+    """Some images may be left out, fewer if intrinsics are estimated, because wrong images may have falsified them."""
     gone = e.history.left_out
     if not gone:
         return None
     whole = len(e.names) + len(gone)
-    most = T.MAX_LEFT_OUT if e.problem.exact else 0.0
+    most = T.MAX_LEFT_OUT if e.problem.exact else T.MAX_LEFT_OUT_ESTIMATED
     reason = (
         f"only {len(e.names)} of {whole} images form one consistent reconstruction; left out: {listed(gone)}"
         f" ({e.history.left_out_because})"

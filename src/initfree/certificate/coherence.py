@@ -15,6 +15,8 @@ from initfree.engine.kernels import kernel
 from initfree.engine.simd import room
 
 NEIGHBOURS = 3
+INCOHERENT = 2.0
+"""deviations up to which the errors of one camera are noise"""
 MOST_A_CAMERA = 500
 """evenly spaced observations in the test: enough for a coherence of a few percent"""
 _A_CELL = 2
@@ -23,7 +25,9 @@ _NEAREST = NEIGHBOURS + 1
 """with the observation itself"""
 
 
-def coherence(tracks: Tracks, xy: Array, residuals: Array, chosen: NDArray[np.bool_]) -> tuple[float, float]:
+def coherence(
+    tracks: Tracks, xy: Array, residuals: Array, chosen: NDArray[np.bool_]
+) -> tuple[float, float, NDArray[np.bool_]]:
     """Mean cosine between the residual of an observation and those of its neighbours in the image, and its deviation.
 
     (1/n) Σ r_i·r_j / |r_i||r_j|, over the n pairs of a chosen observation i and one of its three nearest chosen ones j in
@@ -42,7 +46,8 @@ def coherence(tracks: Tracks, xy: Array, residuals: Array, chosen: NDArray[np.bo
     asked = _asked(edges)[grid.order]
     threads.run(_cosines, edges, edges, *cells, xy[kept], unit, asked, total, pairs)
     count = int(pairs.sum())
-    return (float(total.sum()) / count, float((2.0 / count) ** 0.5)) if count else (0.0, 1.0)
+    noise = (pairs > 0) & (total <= INCOHERENT * np.sqrt(2.0 * np.maximum(pairs, 1)))
+    return (float(total.sum()) / count, float((2.0 / count) ** 0.5), noise) if count else (0.0, 1.0, noise)
 
 
 def _asked(edges: Index) -> NDArray[np.bool_]:

@@ -175,12 +175,20 @@ class Evidence:
     @cached_property
     def purity(self) -> float:
         """Share of the observations that fit well among those that come within ten radii."""
-        near = np.count_nonzero(self._errors <= NEAR * self.radius)
-        return float(np.count_nonzero(self._errors <= self.radius) / max(near, 1))
+        radius = self._radii[self.problem.tracks.cam]
+        near = np.count_nonzero(self._errors <= NEAR * radius)
+        return float(np.count_nonzero(self._errors <= radius) / max(near, 1))
 
     @cached_property
     def by_camera(self) -> ByCamera:
-        return _by_camera(self.problem, self._errors, self._fits, self._agreeing, self.radius, self.inlier_pixels)
+        return _by_camera(self.problem, self._errors, self._fits, self._agreeing, self._radii, self.inlier_pixels)
+
+    @cached_property
+    def _radii(self) -> Array:
+        """(cameras,) the radius, or a camera's own if its errors are larger and those of neighbours have nothing in common:
+        a blurred image has more noise, a camera in a wrong place has errors that agree."""
+        own = np.array([_radius(noise, self.size) for noise in _noises(self.problem.tracks, self._errors)])
+        return np.where(self._coherence[2], np.maximum(own, self.radius), self.radius)
 
     @cached_property
     def joint(self) -> Joint:
@@ -189,7 +197,7 @@ class Evidence:
         return before if before is not None and before.observations > own.observations else own
 
     @cached_property
-    def _coherence(self) -> tuple[float, float]:
+    def _coherence(self) -> tuple[float, float, NDArray[np.bool_]]:
         units = self.problem.m * self.problem.unit
         return coherence(self.problem.tracks, units, self._residuals.vectors, self._errors <= self.radius)
 
@@ -201,7 +209,7 @@ class Evidence:
     @cached_property
     def systematic(self) -> float:
         """Pixels: the coherent part of the noise, noise · (coherence less two deviations)^½."""
-        mean, deviation = self._coherence
+        mean, deviation, _ = self._coherence
         return min(self.noise, max_noise(self.size)) * float(np.sqrt(max(mean - DEVIATIONS * deviation, 0.0)))
 
     @cached_property
@@ -486,8 +494,12 @@ def _split_by_camera(tracks: Tracks, values: Array) -> list[Array]:
 
 def _noise(tracks: Tracks, errors: Array) -> float:
     """The noise of the better cameras, which a few bad ones, or 20% of wrong matches, do not change."""
-    quantiles = [np.quantile(e, 0.4, method="lower") for e in _split_by_camera(tracks, errors)]
-    return float(np.quantile(quantiles, 0.25, method="lower"))
+    return float(np.quantile(_noises(tracks, errors), 0.25, method="lower"))
+
+
+def _noises(tracks: Tracks, errors: Array) -> list[float]:
+    """Pixels: 40% quantile of the errors of each camera."""
+    return [float(np.quantile(e, 0.4, method="lower")) for e in _split_by_camera(tracks, errors)]
 
 
 def _by_camera(
@@ -495,7 +507,7 @@ def _by_camera(
     errors: Array,
     fits: NDArray[np.bool_],
     agreeing: NDArray[np.bool_],
-    radius: float,
+    radii: Array,
     inlier_pixels: float,
 ) -> ByCamera:
     tracks = problem.tracks
@@ -504,11 +516,11 @@ def _by_camera(
         return np.bincount(tracks.cam, weights=chosen, minlength=tracks.cameras).astype(np.float64)
 
     seen, consensus = np.bincount(tracks.cam, minlength=tracks.cameras), count(agreeing)
-    near = np.maximum(count(errors <= NEAR * radius), 1.0)
+    near = np.maximum(count(errors <= NEAR * radii[tracks.cam]), 1.0)
     fitting = [e[e <= inlier_pixels] for e in _split_by_camera(tracks, errors)]
     return ByCamera(
         share=count(fits) / seen,
-        purity=count(errors <= radius) / near,
+        purity=count(errors <= radii[tracks.cam]) / near,
         near=near,
         consensus=consensus,
         consensus_share=consensus / seen,

@@ -44,10 +44,16 @@ class FocalLengths:
         return self.longest / max(self.shortest, 1e-300) - 1.0
 
     @classmethod
-    def of(cls, tried: list[tuple[str, float, float]]) -> "FocalLengths | None":
-        """From (model, focal length, cost) of each trial; None for fewer than two."""
+    def of(cls, tried: list[tuple[str, float, float]], variance: float = np.inf) -> "FocalLengths | None":
+        """From (model, focal length, cost) of each trial; None for fewer than two. `variance` of the noise in pixels²: every
+        lens has some distortion, so that a pinhole fits about as well only if it is not significantly worse."""
         least = min((cost for _, _, cost in tried), default=0.0)
-        fitting = [(focal, model) for model, focal, cost in tried if cost <= AS_WELL * least]
+        significant = least + 0.5 * SIGNIFICANT * variance
+        fitting = [
+            (focal, model)
+            for model, focal, cost in tried
+            if cost <= min(AS_WELL * least, significant if model.endswith("PINHOLE") else np.inf)
+        ]
         if len(fitting) < 2:
             return None
         (shortest, first), (longest, last) = min(fitting), max(fitting)

@@ -81,7 +81,7 @@ MIN_SPREAD_SHARE = 0.02
 """in small images, of the longer side"""
 MAX_SYSTEMATIC = 0.23
 """pixels: a larger coherent part of the errors is doubtful"""
-MAX_LEFT_OUT = 0.04
+MAX_LEFT_OUT, MAX_LEFT_OUT_ESTIMATED = 0.25, 0.15
 """share of the images without which a reconstruction is still accepted (known intrinsics)"""
 MIN_BASELINE = 2.0
 """pixels by which rotations (or homographies, where focal lengths are unknown) alone must miss the observations, as long as

@@ -20,6 +20,8 @@ from initfree.stages.euclidean.residuals import INLIER_PIXELS, residuals
 from initfree.stages.euclidean.triangulation import triangulate
 from initfree.two_view.agreeing_matches import tracks_of_agreeing_matches
 
+FAR = 2.0
+"""multiple of the distance of nearly all landmarks from their middle, beyond which two observations are no landmark"""
 MIN_ANGLE = 1.0
 """degrees between the widest rays of a landmark: least parallax of a written landmark"""
 SHORT_ANGLE = 2.0
@@ -87,11 +89,22 @@ def _judged(problem: Problem, reconstruction: Reconstruction, pixels: float, ang
     fits &= held[tracks.landmark]
     count = np.bincount(tracks.landmark[fits], minlength=tracks.landmarks)
     fits &= (count >= 2)[tracks.landmark]
+    # What is left of a longer track always meets somewhere: far away, two observations of it are no landmark.
+    count[(count == 2) & (np.diff(tracks.ptr) > 2) & _far(xyz, count >= 3)] = 0
+    fits &= (count >= 2)[tracks.landmark]
     stay = np.flatnonzero(count >= 2)
     return Points(
         problem.landmark_ids[stay], xyz[stay], _ptr(count[stay]), tracks.cam[fits], problem.keypoint[fits],
         int(np.count_nonzero(~fits)), tracks.landmarks - len(stay),
     )  # fmt: skip
+
+
+def _far(xyz: Array, sure: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(landmarks,): farther from the middle of the landmarks that are sure than twice nearly all of these."""
+    if not sure.any():
+        return np.zeros(len(xyz), dtype=bool)
+    distance = np.linalg.norm(xyz - np.median(xyz[sure], axis=0), axis=1)
+    return ~(distance <= FAR * np.quantile(distance[sure], 0.95))
 
 
 def widest_angles(tracks: Tracks, centres: Array, xyz: Array, used: NDArray[np.bool_]) -> Array:

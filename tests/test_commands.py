@@ -148,7 +148,7 @@ def test_problems_that_cannot_be_solved(tmp_path, capsys):
     bare.mkdir()
     only_cameras(10, points=False).write_text(str(bare))
     assert "no observations" in fails(capsys, "solve", bare, "--output", out)
-    for cameras, word in ((1, "image"), (2, "connected")):
+    for cameras, word in ((1, "1 image has"), (2, "2 images have")):
         directory = tmp_path / str(cameras)
         directory.mkdir()
         only_cameras(cameras).write_text(str(directory))
@@ -325,3 +325,36 @@ def test_threads_are_set_and_checked(tmp_path, model, capsys):
         assert "at least 1" in fails(capsys, "solve", model, "--output", tmp_path / "none", "--threads", 0)
     finally:
         threads.set_threads(before)
+
+
+def test_two_images_are_refused_at_once(tmp_path, capsys):
+    rows = "\n".join(f"cam{k},{f},{3 * f % 640},{7 * f % 480},640,480" for k in range(2) for f in range(40))
+    table = write(tmp_path / "two.csv", f"camera,frame,x,y,width,height\n{rows}\n")
+    said = fails(capsys, "solve", table, "--output", tmp_path / "out")
+    assert "2 images have observations; expected at least 3, because two images do not check each other" in said
+
+
+def test_a_formulation_of_a_file(tmp_path, model, capsys):
+    file = write(
+        tmp_path / "mine.py",
+        "from initfree.formulations import register\nfrom initfree.formulations.pose import PseudoObjectSpaceError\n\n\n"
+        '@register("mine")\nclass Mine(PseudoObjectSpaceError):\n    """The same."""\n',
+    )
+    assert run("solve", model, "--output", tmp_path / "out", "--formulation", f"{file}:mine", "--strategy", "single") == 0
+    capsys.readouterr()
+    again = ("solve", model, "--output", tmp_path / "o", "--formulation")
+    assert "there is no file" in fails(capsys, *again, "nowhere.py:mine")
+    assert "registers no formulation" in fails(capsys, *again, f"{file}:other")
+    assert "or FILE.py:NAME" in fails(capsys, "solve", model, "--output", tmp_path / "o", "--formulation", "nose")
+
+
+@pytest.mark.parametrize("command", ["solve", "view", "generate", "convert", "evaluate"])
+def test_help_is_in_plain_words_with_an_example(command, capsys):
+    assert run(command, "--help") == 0
+    out = capsys.readouterr().out
+    assert "{None}" not in out
+    assert "default: None" not in out
+    assert f"initfree {command} " in out.replace("usage: ", "", 1)
+    if command == "solve":
+        order = [out.index(f"{name} options") for name in ("photographs", "world", "display", "paper")]
+        assert order == sorted(order)

@@ -86,7 +86,8 @@ class SolveConfig:
         for name, expected in _choices(self).items():
             value = getattr(self, name)
             if value not in expected:
-                raise InputError(f"{name} is {value!r}; expected one of {', '.join(expected)}")
+                own = " or FILE.py:NAME, which the file registers" if name == "formulation" else ""
+                raise InputError(f"{name} is {value!r}; expected one of {', '.join(expected)}{own}")
         ranges = {
             "beta": (_positive(self.beta), "a positive number"),
             "refine_scale": (_positive(self.refine_scale), "a positive number of pixels"),

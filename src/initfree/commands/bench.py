@@ -21,6 +21,8 @@ def run(
 ) -> int:
     """Run a sweep, or what is missing of it: stop it at any time and start it again.
 
+    Example: initfree bench run smoke --output bench-output
+
     Args:
         config: A preset (smoke, paper, paper-quick, protocol, degraded, solvers, attribution, bal ...) or a TOML file.
         output: Directory of the sweep; rows that are there are not run again.

@@ -112,6 +112,11 @@ def _run(place: str, prog: str, arguments: list[str]) -> int:
         function = _load(place)
         import tyro
 
+        if {"-h", "--help"} & set(arguments):
+            from initfree.commands.options import in_plain_words
+
+            function = in_plain_words(function)
+
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, _terminate)
         try:

@@ -28,6 +28,8 @@ def convert(
     The observations tell neither scale nor axes; measured things do. A place is the name of an image (its camera), the id of
     a point, or for arrays FRAME/POINT, FRAME/ (all points of a frame) and /POINT (a point in all frames).
 
+    Examples: initfree convert out cameras.toml; initfree convert out splats --images photographs
+
     Args:
         input: What `initfree formats` lists.
         output: File or directory to write; its name tells the format unless --to does.

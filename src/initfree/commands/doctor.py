@@ -7,7 +7,7 @@ from importlib import metadata, util
 from pathlib import Path
 
 import initfree
-from initfree.commands.extras import MODULES
+from initfree.commands.extras import MODULES, install
 
 _LIBRARIES = ("numpy", "scipy", "numba", "pycolmap", "tyro", "rich")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -68,7 +68,7 @@ def _extra(extra: str) -> str:
     missing = [module for module in MODULES[extra] if util.find_spec(module) is None]
     if not missing:
         return "installed"
-    return f"not installed ({', '.join(missing)}): pip install 'initfree[{extra}]'"
+    return f"not installed ({', '.join(missing)}): {install(extra)}"
 
 
 def _blender() -> str:

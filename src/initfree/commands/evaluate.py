@@ -23,6 +23,8 @@ def evaluate(
     as failures) and landmark errors after similarity alignment. Images match by name, landmarks by the observations that
     they share: ids of another program mean nothing.
 
+    Example: initfree evaluate out problem/sparse/0
+
     Args:
         estimate: COLMAP model, or another of `initfree formats` that has poses.
         truth: The same.

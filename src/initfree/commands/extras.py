@@ -1,5 +1,10 @@
 """Packages of the optional parts of the program."""
 
+import json
+from importlib import metadata
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
 MODULES = {
     "view": ("viser",),
     "generate": ("pydantic", "pydantic_core", "embreex", "trimesh", "matplotlib", "PIL", "OpenEXR"),
@@ -8,6 +13,24 @@ MODULES = {
     "bench": ("dask", "distributed", "filelock", "pyarrow", "pandas", "plotly"),
 }
 """extra: the modules that its packages bring"""
+
+
+def install(extra: str) -> str:
+    """The line that installs an extra from where this copy comes: its clone, else a package index."""
+    return f"pip install '{_origin()}[{extra}]'"
+
+
+def _origin() -> str:
+    """A clone that runs from its source, or that pip was pointed to (PEP 610); otherwise the name on an index."""
+    clone = Path(__file__).resolve().parents[3]
+    if (clone / "pyproject.toml").is_file():
+        return str(clone)
+    try:
+        told = metadata.distribution("initfree").read_text("direct_url.json")
+        found = Path(unquote(urlparse(json.loads(told or "{}").get("url", "")).path))
+    except (metadata.PackageNotFoundError, ValueError, AttributeError):
+        return "initfree"
+    return str(found) if (found / "pyproject.toml").is_file() else "initfree"
 
 
 def extra_of(module: str) -> str | None:
@@ -26,4 +49,4 @@ def missing_extra(error: ImportError, prog: str) -> str | None:
         return None
     # One install for all that a command stands on: bench brings generate's packages, view some of them.
     extra = "bench" if " bench" in prog else "view" if prog.endswith(" view") else extra
-    return f"`{prog}` needs the package {cause.name}, which is not installed; expected: pip install 'initfree[{extra}]'"
+    return f"`{prog}` needs the package {cause.name}, which is not installed; expected: {install(extra)}"

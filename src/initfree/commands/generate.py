@@ -78,7 +78,9 @@ class Rendering:
 
 
 def generate(
-    config: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="NAME_OR_CONFIG.toml")] = None,
+    config: Annotated[
+        str | None, tyro.conf.Positional, tyro.conf.arg(metavar="NAME_OR_CONFIG.toml", help_behavior_hint="")
+    ] = None,
     /,
     *,
     output: OptionalOutput = None,
@@ -91,6 +93,8 @@ def generate(
     overwrite: Overwrite = False,
 ) -> int:
     """Generate a structure-from-motion problem with exact ground truth.
+
+    Example: initfree generate set1 --output problem --noise 0.5 --seed 1
 
     Args:
         config: A preset (see --list) or a TOML file; the flags below override its values.

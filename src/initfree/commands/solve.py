@@ -56,22 +56,24 @@ def solve(
     input: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="INPUT")],
     /,
     output: Output,
-    config: tyro.conf.OmitArgPrefixes[SolveConfig],
-    shown: tyro.conf.OmitArgPrefixes[Shown],
-    alignment: tyro.conf.OmitArgPrefixes[Alignment],
-    matching: tyro.conf.OmitArgPrefixes[Matching],
-    strategy: Strategy = "auto",
-    min_obs: int = 3,
-    intrinsics: Intrinsics | None = None,
-    image_list: Path | None = None,
+    photographs: tyro.conf.OmitArgPrefixes[Matching],
+    world: tyro.conf.OmitArgPrefixes[Alignment],
+    display: tyro.conf.OmitArgPrefixes[Shown],
+    paper: tyro.conf.OmitArgPrefixes[SolveConfig],
     images: Path | None = None,
-    truth: Path | None = None,
-    threads: int | None = None,
-    parts: int | None = None,
-    summary: bool = True,
+    image_list: Path | None = None,
+    intrinsics: Intrinsics | None = None,
     overwrite: Overwrite = False,
+    summary: bool = True,
+    threads: int | None = None,
+    truth: Path | None = None,
+    min_obs: int = 3,
+    parts: int | None = None,
+    strategy: Strategy = "auto",
 ) -> int:
     """Reconstruct cameras and landmarks from photographs, or from image observations alone.
+
+    Examples: initfree solve photographs --output out; initfree solve database.db --output out
 
     Writes OUTPUT/sparse/0 (a COLMAP model), OUTPUT/run.json, OUTPUT/summary.html (the run on a page) and OUTPUT/trace.npz
     (its steps, for `initfree view`); of photographs also OUTPUT/database.db, their features and matches, used again:
@@ -97,6 +99,8 @@ def solve(
         overwrite: Replace in OUTPUT also what no solve wrote, or what was changed since.
     """
     began = time.perf_counter()
+    # The help names groups of options by these parameters.
+    matching, alignment, shown, config = photographs, world, display, paper
     if threads is not None:
         set_threads(threads)
     expect_kept()

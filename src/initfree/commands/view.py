@@ -21,7 +21,7 @@ _NAMES = {"source": SOURCE, "track-length": "track length"}
 
 def view(
     directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")],
-    second: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="DIR2")] = None,
+    second: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="[DIR2]", help_behavior_hint="")] = None,
     /,
     images: Path | None = None,
     export: tuple[Path, ...] = (),
@@ -39,6 +39,8 @@ def view(
 
     Serves a view for the browser until it is interrupted, on this machine alone unless --host says otherwise. Over SSH,
     forward the port it prints: ssh -L 8080:localhost:8080 MACHINE. With --export nothing is served.
+
+    Example: initfree view out --images photographs
 
     Args:
         directory: What `initfree solve` wrote, or any COLMAP model.

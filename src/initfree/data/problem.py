@@ -174,6 +174,12 @@ def build_problem(observations: Observations, min_obs: int = 3, among: NDArray[n
         raise InputError(f"{o.source} has {len(o.images)} images; expected at least 2")
     if len(o.image) == 0:
         raise InputError(f"{o.source} has no observations: none of its keypoints belongs to a landmark")
+    seeing = len(np.unique(o.image))
+    if seeing < 3:
+        images = "1 image has" if seeing == 1 else f"{seeing} images have"
+        raise InputError(
+            f"{o.source}: {images} observations; expected at least 3, because two images do not check each other"
+        )
     _, landmark = np.unique(o.landmark_id, return_inverse=True)
     wanted = np.ones(len(landmark), dtype=bool) if among is None else among[o.image]
     keep = _filter(o.image, landmark, wanted, min_obs)

@@ -8,6 +8,8 @@ deriving from `LinearFormulation` and giving its `rows`, and decorate it with `@
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module, metadata
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import Protocol, TypeVar
 
@@ -127,9 +129,27 @@ def _load_installed() -> None:
         entry.load()
 
 
+@cache
+def _load_file(name: str) -> None:
+    """Run the file of "FILE.py:NAME", and register what it registers as NAME under the whole name too."""
+    file, _, own = name.rpartition(":")
+    spec = spec_from_file_location(f"initfree_formulations_{Path(file).stem}", file)
+    if spec is None or spec.loader is None or not Path(file).is_file():
+        raise InputError(f"formulation {name!r}: there is no file {file}")
+    spec.loader.exec_module(module_from_spec(spec))
+    if own not in _REGISTER:
+        raise InputError(f"{file} registers no formulation {own!r}; expected @register({own!r}) in it")
+    _REGISTER[name] = _REGISTER[own]
+
+
 def known(name: str) -> bool:
-    """Whether a formulation of this name exists; installed packages are searched only for unregistered names."""
+    """Whether a formulation of this name exists; installed packages are searched only for unregistered names.
+
+    "mine.py:mine" is what the file mine.py registers as mine.
+    """
     _load_own()
+    if ".py:" in name:
+        _load_file(name)
     return name in list(_REGISTER) or name in names()
 
 

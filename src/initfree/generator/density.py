@@ -82,7 +82,7 @@ def _towards_mean(
     if not least <= target <= highest:
         raise InputError(
             f"a mean of {target:g} observations a landmark is impossible: the minimum is {least} and "
-            f"{highest:.2f} are visible"
+            f"{highest:.2f} are visible; expected a density of at most {np.floor(10.0 * highest) / 10.0:g}"
         )
     quantile = stream(seed, "track lengths").uniform(size=landmarks)
 

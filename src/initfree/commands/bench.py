@@ -73,7 +73,7 @@ def status(directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metava
 def export(
     directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")],
     /,
-    format: Literal["csv", "latex"] = "csv",
+    format: Literal["csv", "latex", "parquet"] = "csv",
     output: OptionalOutput = None,
     overwrite: Overwrite = False,
 ) -> int:
@@ -81,7 +81,8 @@ def export(
 
     Args:
         directory: Output of `initfree bench run`.
-        format: csv: rows.csv and summary.csv; latex: summary.tex.
+        format: csv: rows.csv and summary.csv; latex: summary.tex; parquet: rows.parquet, an archive that `bench reproduction`
+            reads like the sweep.
         output: Directory to write into; by default DIR/export.
         overwrite: Replace in OUTPUT also what was not exported, or what was changed since.
     """
@@ -93,11 +94,13 @@ def export(
     if rows.empty:
         raise InputError(f"{directory} has no rows yet; run `initfree bench run` first")
     output = output or directory / "export"
-    files = ["rows.csv", "summary.csv"] if format == "csv" else ["summary.tex"]
+    files = {"csv": ["rows.csv", "summary.csv"], "latex": ["summary.tex"], "parquet": ["rows.parquet"]}[format]
     with staged_directory(output, "bench export", files, overwrite=overwrite) as staging:
         if format == "csv":
             rows.to_csv(staging / "rows.csv", index=False)
             summary(rows).to_csv(staging / "summary.csv", index=False)
+        elif format == "parquet":
+            Store.existing(directory).archive(staging / "rows.parquet")
         else:
             (staging / "summary.tex").write_text(latex(summary(rows)), encoding="utf-8")
     Console(highlight=False, markup=False, emoji=False).print(f"written: {' and '.join(files)} in {output}", soft_wrap=True)

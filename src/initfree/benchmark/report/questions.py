@@ -100,7 +100,10 @@ def none_everywhere(rows: pd.DataFrame, upgrade: str) -> Answer:
 
 
 def case_rescued(formulation: str, init: str) -> Ask:
-    """A case of the paper's table of rescues: Set 2, failed without Cauchy and not with it."""
+    """A case of the paper's table of rescues: Set 2, failed without Cauchy and not with it, in one seed or more.
+
+    The paper shows one run, and which of the hard ones end well is chance.
+    """
 
     def ask(rows: pd.DataFrame, upgrade: str) -> Answer:
         pairs = loss_pairs(pipeline(rows, upgrade=upgrade))
@@ -108,9 +111,11 @@ def case_rescued(formulation: str, init: str) -> Ask:
         if pairs.empty:
             return unknown("this case with and without Cauchy")
         values = {loss: float(pairs[f"{A20}/{loss}"].fillna(0.0).mean()) for loss in ("none", "cauchy")}
-        rescued = int((pairs["outcome"] == RESCUED).sum())
-        text = f"{rescued} of {len(pairs)} seeds rescued; none {values['none']:.1f}, Cauchy {values['cauchy']:.1f}"
-        return Answer(rescued > len(pairs) / 2, text, values)
+        rescued, failed = int((pairs["outcome"] == RESCUED).sum()), int(pairs["failed/none"].astype(bool).sum())
+        if not failed:
+            return unknown(f"a run that fails without Cauchy; all {len(pairs)} succeed")
+        text = f"{rescued} of {failed} failed seeds rescued; none {values['none']:.1f}, Cauchy {values['cauchy']:.1f}"
+        return Answer(rescued > 0, text, values)
 
     return ask
 
@@ -163,7 +168,7 @@ def same_ose_opposite_outcome(rows: pd.DataFrame, upgrade: str) -> Answer:
 
 
 def estimated_as_good(rows: pd.DataFrame, upgrade: str) -> Answer:
-    """pOSE+rot with estimated rotations is within two points of rotation AUC@20 of that with true ones, of the same pairs
+    """pOSE+rot with estimated rotations loses at most two points of rotation AUC@20 against true ones, of the same pairs
     where there are such runs."""
     chosen = controlled(rows)
     chosen = chosen[(chosen["formulation"] == "pose-rot") & (chosen["upgrade"] == upgrade) & (chosen["min_obs"] == 3)]
@@ -173,7 +178,7 @@ def estimated_as_good(rows: pd.DataFrame, upgrade: str) -> Answer:
     if not {true, "estimated"} <= set(means.index):
         return unknown("true and estimated rotations")
     values = {"true": float(means[true]), "estimated": float(means["estimated"])}
-    return Answer(abs(values["true"] - values["estimated"]) <= 2.0, _listed(values), values)
+    return Answer(values["true"] - values["estimated"] <= 2.0, _listed(values), values)
 
 
 def affine_better(rows: pd.DataFrame, upgrade: str) -> Answer:

@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from initfree.benchmark.pictures import picture_name
-from initfree.benchmark.store import Store
+from initfree.benchmark.store import ARCHIVE, Store
 from initfree.errors import InputError
 
 _TEXT = (
     *("key", "job", "method", "set", "formulation", "init", "loss", "rotations", "upgrade", "intrinsics"),
-    *("linear_solver", "ose_reason", "refine_reason", "reason", "error"),
+    *("linear_solver", "visibility", "ose_reason", "refine_reason", "reason", "error"),
 )
 _NUMBERS = (
     *("seed", "min_obs", "noise", "outliers", "merged", "k1", "alpha", "beta", "cameras", "landmarks", "observations"),
@@ -22,6 +24,7 @@ _NUMBERS = (
     *("landmark_median", "landmark_rmse", "landmark_p90", "cameras_recovered", "scene_scale", "nullity"),
     *("ose_residual", "ose_cost", "ose_iterations", "ose_pixels", "ose_gradient", "euclidean_cost"),
     *("refine_residual", "refine_iterations", "refine_gradient"),
+    *("spectral_gap", "walk_gap", "inner_iterations"),
     *("seconds_ose", "seconds_refine", "seconds_upgrade", "seconds_adjust", "seconds_total"),
 )
 _NEEDED = ("key", "job", "method", "set", "upgrade", "rotation_auc20", "translation_auc20", "landmark_rmse", "failed")
@@ -60,12 +63,24 @@ class Sweep:
 
 
 def load_sweep(directory: Path) -> Sweep:
-    """Read the output of `initfree bench run`; rows that arrive meanwhile are not waited for."""
+    """Read the output of `initfree bench run`; rows that arrive meanwhile are not waited for. A file is an archive of rows."""
+    if directory.is_file():
+        info, rows = archived(directory)
+        return Sweep(directory.parent, complete(rows, directory), info)
     store = Store(directory)
     rows = store.rows()
     if rows.empty:
         raise InputError(f"{directory} holds no rows/part-*.parquet with rows; expected the output of `initfree bench run`")
     return Sweep(directory, complete(rows, directory), store.about())
+
+
+def archived(file: Path) -> tuple[dict[str, Any], pd.DataFrame]:
+    """What `initfree bench export --format parquet` wrote: the sweep's description, and its rows."""
+    try:
+        table = pq.ParquetFile(file).read()
+        return json.loads((table.schema.metadata or {})[ARCHIVE]), table.to_pandas()
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        raise InputError(f"{file} is no archive of rows; expected what `initfree bench export --format parquet` wrote") from error
 
 
 def complete(rows: pd.DataFrame, source: object = "rows") -> pd.DataFrame:

@@ -1,0 +1,154 @@
+"""The figure of docs/reproduction.md: how the linear solvers fare as the gap of the camera graph closes; and residuals."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.stats import binomtest
+
+from initfree.benchmark.report.cells import CELLS, FRUSTUM, PUBLIC
+from initfree.benchmark.report.failure import failure_bins, roc_auc
+from initfree.benchmark.report.names import display
+from initfree.benchmark.report.selection import paper_grid
+
+RING = r"ring (\d+) within (\d+)"
+"""title of the sets whose gap alone changes: observations a landmark, and the widest change of view of a track"""
+_LINES = {
+    ("exact", 0): ("exact steps", "#1b7837", "-"),
+    ("pcg", 20): ("conjugate gradients, 20 steps", "#2166ac", "-."),
+    ("power", 20): ("power series, 20 terms", "#b2182b", "-"),
+    ("power", 10): ("power series, 10 terms", "#ef8a62", "--"),
+}
+_MARKS = {"exact": "#1b7837", "power": "#b2182b"}
+
+
+@dataclass(frozen=True)
+class Point:
+    """Runs of one set by one solver: the share of them that were solved, in percent, with its 95% Wilson interval."""
+
+    set: str
+    density: int
+    solver: str
+    terms: int
+    gap: float
+    runs: int
+    share: float
+    low: float
+    high: float
+
+
+def ring_points(rows: pd.DataFrame) -> list[Point]:
+    """The rings whose gap alone changes, by set and solver, from the smallest gap on."""
+    found = rows["set"].str.extract(RING)
+    rings = rows.assign(density=found[0])[found[0].notna() & (rows["upgrade"] == PUBLIC)]
+    terms = rings["inner_iterations"].where(rings["linear_solver"] != "exact").fillna(0).astype(int)
+    points = []
+    for (name, density, solver, count), part in rings.assign(terms=terms).groupby(["set", "density", "linear_solver", "terms"]):
+        points.append(_point(str(name), int(density), str(solver), int(count), part))
+    return sorted(points, key=lambda p: (p.density, p.solver, p.terms, p.gap))
+
+
+def _point(name: str, density: int, solver: str, terms: int, part: pd.DataFrame) -> Point:
+    good = int((~part["failed"]).sum())
+    interval = binomtest(good, len(part)).proportion_ci(method="wilson")
+    low, high = (100.0 * float(x) for x in (interval.low, interval.high))
+    return Point(name, density, solver, terms, float(part["walk_gap"].mean()), len(part), 100.0 * good / len(part), low, high)
+
+
+def set_points(rows: pd.DataFrame) -> list[Point]:
+    """The paper's sets of both visibilities: pOSE, rOSE and expOSE from random cameras, by set and solver."""
+    points = []
+    for cell in CELLS:
+        grid = paper_grid(cell.of(rows))
+        grid = grid[grid["formulation"].isin(["pose", "rose", "expose"]) & grid["init"].isin(["normal", "uniform"])]
+        grid = grid[(grid["loss"] == "none") & ~(grid["nullity"] > 1)]
+        for name, part in grid.groupby("set"):
+            number = str(name).removeprefix("set") + ("" if cell.visibility == FRUSTUM else "'")
+            points.append(_point(number, 0, cell.solver, 0 if cell.solver == "exact" else cell.terms, part))
+    return points
+
+
+def gap_plot(rows: pd.DataFrame, file: Path) -> None:
+    """Share of runs solved against the gap: a panel for each density of the rings, and one for the paper's sets."""
+    rings, sets = ring_points(rows), set_points(rows)
+    densities = sorted({p.density for p in rings})
+    figure = Figure(figsize=(3.5 * (len(densities) + bool(sets)), 3.6))
+    panels = figure.subplots(1, len(densities) + bool(sets), sharey=True, squeeze=False)[0]
+    for axis, density in zip(panels, densities, strict=False):
+        _rings(axis, [p for p in rings if p.density == density])
+        axis.set_title(f"one ring, {density} observations a landmark", fontsize=10)
+    if sets:
+        _sets(panels[-1], sets)
+    panels[0].set_ylabel("runs solved from random cameras (%)")
+    handles = {label: handle for axis in panels for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=4, fontsize=8, frameon=False)
+    figure.tight_layout(rect=(0, 0.09, 1, 1))
+    _save(figure, file)
+
+
+def _rings(axis: Axes, points: list[Point]) -> None:
+    for key, (label, colour, style) in _LINES.items():
+        mine = [p for p in points if (p.solver, p.terms) == key]
+        if mine:
+            gap = [p.gap for p in mine]
+            axis.plot(gap, [p.share for p in mine], style, color=colour, marker="o", markersize=4, label=label)
+            axis.fill_between(gap, [p.low for p in mine], [p.high for p in mine], color=colour, alpha=0.09, linewidth=0)
+    _dress(axis)
+
+
+def _sets(axis: Axes, points: list[Point]) -> None:
+    """Each set twice, exact above series, joined: the difference is the solver's."""
+    for name in sorted({p.set for p in points}):
+        pair = sorted((p for p in points if p.set == name), key=lambda p: p.solver)
+        axis.plot([p.gap for p in pair], [p.share for p in pair], color="#999", linewidth=0.8, zorder=1)
+        for p in pair:
+            axis.plot(p.gap, p.share, "o" if "'" not in name else "s", color=_MARKS[p.solver], markersize=5, zorder=2)
+        top = max(pair, key=lambda p: p.share)
+        axis.annotate(name, (top.gap, top.share), xytext=(0, 5), textcoords="offset points", fontsize=8, ha="center")
+    axis.set_title("the paper's sets (' with occlusion)", fontsize=10)
+    _dress(axis)
+
+
+def _dress(axis: Axes) -> None:
+    axis.set(xlabel="gap of the walk camera → landmark → camera", ylim=(-4, 112), xlim=(0, 1))
+    axis.set_yticks([0, 25, 50, 75, 100])
+    axis.grid(alpha=0.3)
+
+
+def residual_plot(grid: pd.DataFrame, file: Path) -> None:
+    """The paper's figures of failure: rate by OSE residual and by refinement residual, in bins of equally many runs."""
+    figure = Figure(figsize=(8.2, 3.2))
+    titles = {"ose_residual": "OSE residual (normalised)", "refine_residual": "refinement residual (pixels)"}
+    for axis, (residual, title) in zip(figure.subplots(1, 2, sharey=True), titles.items(), strict=True):
+        bins = failure_bins(grid, residual)
+        middle = [np.sqrt(max(b.low, 1e-7) * max(b.high, 1e-7)) for b in bins]
+        error = [[b.rate - b.rate_low for b in bins], [b.rate_high - b.rate for b in bins]]
+        axis.errorbar(middle, [b.rate for b in bins], yerr=error, fmt="o-", color="#333", markersize=4, capsize=2, linewidth=1)
+        axis.set(xlabel=title, xscale="log", ylim=(-3, 104), title=f"area under the ROC curve {roc_auc(grid, residual):.2f}")
+        axis.title.set_fontsize(10)
+        axis.grid(alpha=0.3)
+    figure.axes[0].set_ylabel("runs that failed (%)")
+    figure.tight_layout()
+    _save(figure, file)
+
+
+def _save(figure: Figure, file: Path) -> None:
+    # No version in the file: the same runs give the same bytes.
+    figure.savefig(file, dpi=110, metadata={"Software": None})
+
+
+def crossing(points: list[Point], density: int, solver: str, terms: int) -> tuple[float, float] | None:
+    """Smallest gap at which at least half of the runs are solved there and at every larger one, and the largest gap below."""
+    mine = sorted((p for p in points if (p.density, p.solver, p.terms) == (density, solver, terms)), key=lambda p: p.gap)
+    good = [p.share >= 50.0 for p in mine]
+    if not mine or not good[-1]:
+        return None
+    first = next(k for k in range(len(mine)) if all(good[k:]))
+    return mine[first].gap, mine[first - 1].gap if first else 0.0
+
+
+def listed(points: list[Point]) -> str:
+    return ", ".join(f"{display(p.set)} {p.share:.0f}%" for p in points)

@@ -121,6 +121,10 @@ def _choices(config: SolveConfig) -> dict[str, tuple[str, ...]]:
     hints = get_type_hints(type(config))
     literals = {f.name: get_args(hints[f.name]) for f in fields(config) if _is_literal(hints[f.name])}
     one = config.formulation
+    if config.upgrade not in literals["upgrade"]:
+        from initfree.stages.upgrade import UPGRADES
+
+        literals["upgrade"] = tuple(UPGRADES)
     return {
         "formulation": (one,) if formulations.known(one) else tuple(formulations.names()),
         "init": tuple(INITIALIZATIONS),

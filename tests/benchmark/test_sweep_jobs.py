@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tiny_sweeps import RING, TINY, sweep
+from tiny_sweeps import RING, TINY, rows_of, sweep
 
 from initfree.benchmark import SetConfig, load, presets
 from initfree.benchmark.config import UPGRADES, Condition
@@ -109,6 +109,7 @@ def test_presets_expand_and_survive_a_round_trip(monkeypatch: pytest.MonkeyPatch
         ('sets = ["set2"]\nlosses = ["huber"]', "losses.0"),
         ('sets = ["set2"]\nmin_obs = [1]', "min_obs.0"),
         ('sets = ["set2"]\nupgrade = ["linear"]', "upgrade"),
+        ('sets = ["set2"]\nupgrades = ["lineal"]', "unknown upgrade 'lineal'; expected some of before, linear1997"),
         ('sets = [{ name = "set2", cameras = 1 }]', "cameras"),
         ('sets = ["set2"]\nimports = ["no_such_module"]', "no_such_module"),
         ('sets = ["set2"]\n[solver]\nalpha = 2.0', "solver.alpha"),
@@ -162,3 +163,24 @@ def test_protocol_axes_multiply_and_rotations_always_get_rays():
     # Both protocols read one generated set.
     assert len({job.data.key for job in of["pose"]}) == 1
     assert [job.data.seed for job in jobs] == sorted(job.data.seed for job in jobs)
+
+
+def test_starts_and_upgrades_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """One module beside one TOML file; the rows stand beside the paper's."""
+    from initfree.benchmark.worker import import_modules
+    from initfree.stages import initialization, upgrade
+
+    for registry in (initialization.INITIALIZATIONS, upgrade.UPGRADES):
+        monkeypatch.setitem(registry, "mine-only", next(iter(registry.values())))
+    (tmp_path / "my_parts.py").write_text(
+        "from initfree.stages.initialization import INITIALIZATIONS\n"
+        "from initfree.stages.upgrade import UPGRADES\n"
+        "INITIALIZATIONS['mine-only'] = INITIALIZATIONS['unit-circle']\n"
+        "UPGRADES['mine-only'] = UPGRADES['calibrated']\n"
+    )
+    import_modules(("my_parts",), (str(tmp_path),))
+    config = sweep(inits=("unit-circle", "mine-only"), upgrades=("calibrated", "mine-only"), imports=("my_parts",))
+    rows = rows_of(expand(config), tmp_path / "cache").set_index(["init", "upgrade"])
+    assert (rows["error"] == "").all()
+    same = rows["rotation_auc5"]
+    assert same["mine-only", "mine-only"] == same["unit-circle", "calibrated"]

@@ -1,7 +1,7 @@
 """What a sweep is made of; the TOML presets have exactly these fields."""
 
 from dataclasses import field
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
@@ -11,11 +11,7 @@ from initfree.config import LinearSolverName, LossName, SeriesStop
 Method = Literal["auto", "oracle", "classical", "colmap-incremental", "colmap-global"]
 """What else can make a reconstruction of the same observations, besides the paper's pipeline ("initfree"). classical:
 bundle adjustment of the reprojection error from random cameras, which the paper's Figure 2a shows to collapse."""
-Upgrade = Literal[
-    "before", "linear1997", "refined1997", "selected", "linear", "refined", "selected-linear", "calibrated",
-    "linear1997-public", "linear2004",
-]  # fmt: skip
-UPGRADES: tuple[Upgrade, ...] = get_args(Upgrade)[:8]
+UPGRADES = ("before", "linear1997", "refined1997", "selected", "linear", "refined", "selected-linear", "calibrated")
 """of a row, unless told otherwise: those of the paper and ours, without its authors' public code"""
 Protocol = Literal["rays", "paper"]
 """What formulations are given. rays: calibrated rays, all of them. paper: those that use relative rotations get calibrated
@@ -113,7 +109,8 @@ class SweepConfig:
     """Those of `SolveConfig.init`, and "truth": stage 1 starts at the true cameras."""
     losses: tuple[LossName, ...] = ("none",)
     min_obs: tuple[MinObs, ...] = (3,)
-    upgrades: Annotated[tuple[Upgrade, ...], Field(min_length=1)] = UPGRADES
+    upgrades: Annotated[tuple[str, ...], Field(min_length=1)] = UPGRADES
+    """before: as if the projective reconstruction were metric; else as in `SolveConfig`, or what `imports` registers"""
     adjust: bool = False
     """One more row a run: the calibrated upgrade after Euclidean bundle adjustment."""
     rotations: tuple[Rotations, ...] = ("truth",)
@@ -135,6 +132,8 @@ class SweepConfig:
     conditions: Annotated[tuple[Condition, ...], Field(min_length=1)] = (Condition(),)
     shuffle: bool = False
     """List the cameras of generated sets in random order; init unit-circle reads the order."""
+    trial: bool = False
+    """Too small to say anything of the paper: the report says so above all else."""
     imports: tuple[str, ...] = ()
     """Modules that register formulations, installed or beside the configuration; workers import them too."""
     solver: SolverConfig = field(default_factory=SolverConfig)

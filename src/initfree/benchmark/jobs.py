@@ -18,6 +18,7 @@ from initfree.benchmark.config import Condition, Densification, SetConfig, Solve
 from initfree.benchmark.sources import bal_problems, definition, generator_config, has_data, set_title
 from initfree.errors import InputError
 from initfree.stages.initialization import INITIALIZATIONS
+from initfree.stages.upgrade import UPGRADES
 
 PIPELINE = "initfree"
 """method of the paper's pipeline"""
@@ -192,6 +193,10 @@ def _check(config: SweepConfig) -> set[str]:
     for init in {init for one in (config, *config.sets) for init in one.inits or ()}:
         if init not in known:
             raise InputError(f"{config.name}: unknown init {init!r}; expected one of {', '.join(known)}")
+    upgrades = ["before", *(name for name in UPGRADES if name != "none")]
+    for name in config.upgrades:
+        if name not in upgrades:
+            raise InputError(f"{config.name}: unknown upgrade {name!r}; expected some of {', '.join(upgrades)}")
     named = {name for one in (config, *config.sets) for name in one.formulations or ()}
     made = {name: formulations.make(name, config.solver.alpha) for name in sorted(named)}
     if config.source == "bal":

@@ -139,11 +139,13 @@ class Store:
         """All rows of the plan and what sweep.json says, in one small file of which the report can be made again."""
         rows = self.rows()
         jobs, missing, _ = self.progress()
-        # Seven digits are more than any table shows, and half of the bytes.
-        small = {c: rows[c].astype("float32") for c in rows.select_dtypes("float64") if c not in ("noise", "alpha", "beta")}
-        table = pa.Table.from_pandas(rows.assign(**small).dropna(axis=1, how="all"), preserve_index=False)
+        table = pa.Table.from_pandas(rows.dropna(axis=1, how="all"), preserve_index=False)
+        numbers = [field.name for field in table.schema if pa.types.is_floating(field.type)]
         about = json.dumps({**self.about(), "jobs": jobs, "missing": missing})
-        pq.write_table(table.replace_schema_metadata({ARCHIVE: about}), file, compression="zstd", compression_level=19)
+        described = table.replace_schema_metadata({ARCHIVE: about})
+        small: Any = {"compression": "zstd", "compression_level": 19, "use_byte_stream_split": numbers}
+        small["use_dictionary"] = [name for name in table.column_names if name not in numbers]
+        pq.write_table(described, file, **small)
 
     def keys(self) -> set[str]:
         """Keys of the rows that are there, of the plan or not."""

@@ -3,6 +3,7 @@
 import logging
 import os
 import platform
+import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ from initfree.benchmark.pictures import picture_of_set, set_name
 from initfree.benchmark.presets import as_table
 from initfree.benchmark.sources import set_title
 from initfree.benchmark.store import Store
-from initfree.benchmark.worker import Parcel, failures, import_modules, run_job
+from initfree.benchmark.worker import Parcel, Quiet, failures, import_modules, run_job
 from initfree.errors import InputError
 
 _ONE_THREAD = {
@@ -51,10 +52,12 @@ class Progress:
     jobs: int
     done: int
     """jobs whose rows are all there, those of earlier starts included"""
-    failed_rows: int
-    """of this start: rows that failed by the paper's definition"""
+    rows: int
+    """of this start"""
+    solved_rows: int
+    """of them: those that did not fail by the paper's definition, which is an outcome and no error"""
     errors: int
-    """of this start: rows with an error, among the failed"""
+    """of them: those that ended in an exception"""
     last: str = ""
 
 
@@ -94,7 +97,7 @@ def run(
         note = _start(store, config, jobs, missing)
         if missing or pictures:
             cache = store.cache.resolve() if client is None else _OF_THE_USER
-            place = Place(cache, files, _files(config), search)
+            place = Place(cache, files, set_files(config), search)
             client = client or stack.enter_context(_local(workers))
             _drive(client, store, jobs, missing, pictures, place, on_progress or (lambda progress: None))
         note["finished"] = _now()
@@ -131,8 +134,8 @@ def _drive(
         if suspects and not under_way:
             submit(suspects.popleft(), alone=True)
 
-    done, failed, errors = len(jobs) - len(missing), 0, 0
-    on_progress(Progress(len(jobs), done, 0, 0))
+    done, made, solved, errors = len(jobs) - len(missing), 0, 0, 0
+    on_progress(Progress(len(jobs), done, 0, 0, 0))
     keep_busy()
     for future, result in finished:
         task, alone = under_way.pop(future.key)
@@ -148,9 +151,10 @@ def _drive(
             rows = [row for row in parcel.rows if row["key"] not in have]
             store.add(Parcel(parcel.job, rows, parcel.history, parcel.reconstruction))
             done += 1
-            failed += sum(row["failed"] for row in rows)
+            made += len(rows)
+            solved += sum(not row["failed"] for row in rows)
             errors += sum(bool(row["error"]) for row in rows)
-            on_progress(Progress(len(jobs), done, failed, errors, str(task)))
+            on_progress(Progress(len(jobs), done, made, solved, errors, str(task)))
         keep_busy()
 
 
@@ -207,15 +211,32 @@ def _local(workers: int | None) -> Iterator[Client]:
         "dashboard_address": f"{_LOOPBACK}:0",
         "env": _ONE_THREAD,
     }
-    with (
-        dask_config.set(_DASK),
-        LocalCluster(n_workers=workers or cores, silence_logs=logging.ERROR, **options) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
+    with dask_config.set(_DASK), ExitStack() as stack:
+        # Ctrl-C reaches every process of a terminal. Those that are started with it blocked leave it to the driver.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            started = LocalCluster(n_workers=workers or cores, silence_logs=logging.ERROR, **options)
+            cluster = stack.enter_context(started)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        client = stack.enter_context(Client(cluster))
+        client.register_plugin(Quiet())
+        try:
+            yield client
+        except (KeyboardInterrupt, SystemExit):
+            _kill(cluster)
+            raise
 
 
-def _files(config: SweepConfig) -> tuple[tuple[str, str], ...]:
+def _kill(cluster: Any) -> None:
+    """End the workers in the middle of their runs, which nobody waits for any more."""
+    for nanny in cluster.workers.values():
+        nanny.auto_restart = False
+        if nanny.process is not None and nanny.process.pid is not None:
+            os.kill(nanny.process.pid, signal.SIGKILL)
+
+
+def set_files(config: SweepConfig) -> tuple[tuple[str, str], ...]:
     """What sets with a title or a TOML file of their own are made from, for workers whose directory is another."""
     if config.source == "bal":
         return ()

@@ -3,11 +3,14 @@
 import gzip
 import importlib
 import json
+import signal
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from distributed import WorkerPlugin
 
 from initfree.benchmark.config import SolverConfig
 from initfree.benchmark.data import Data, Place, load_data
@@ -28,6 +31,17 @@ class Parcel:
     rows: list[dict[str, Any]]
     history: bytes | None = None
     reconstruction: bytes | None = None
+
+
+class Quiet(WorkerPlugin):
+    """SIGTERM ends a worker without a word: pycolmap, once it is imported, would answer with a stack trace."""
+
+    name = "quiet"
+
+    def setup(self, worker: Any) -> None:
+        import pycolmap  # noqa: F401
+
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def run_job(job: Job, place: Place, pictures: bool) -> Parcel:

@@ -7,29 +7,37 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from initfree.commands.options import OptionalOutput, Output, Overwrite
+from initfree.commands.options import OptionalOutput, Overwrite
 from initfree.errors import InputError
 
 
 def run(
-    config: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PRESET_OR_CONFIG.toml")],
+    config: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="PRESET_OR_CONFIG.toml")] = None,
     /,
-    output: Output,
+    output: OptionalOutput = None,
     scheduler: str | None = None,
     workers: int | None = None,
     data: Path | None = None,
+    list: tyro.conf.FlagCreatePairsOff[bool] = False,
 ) -> int:
     """Run a sweep, or what is missing of it: stop it at any time and start it again.
 
     Example: initfree bench run smoke --output bench-output
 
     Args:
-        config: A preset (smoke, paper, paper-quick, protocol, degraded, solvers, attribution, bal ...) or a TOML file.
+        config: A preset (see --list) or a TOML file.
         output: Directory of the sweep; rows that are there are not run again.
         scheduler: Address of a Dask scheduler (tcp://...); by default a local cluster is started.
         workers: Processes of the local cluster; by default one a core.
         data: BAL file or a directory of them (source = "bal"); by default in INITFREE_DATA.
+        list: Show the presets.
     """
+    if list:
+        return _list_presets()
+    if config is None:
+        raise InputError("which sweep? Give a preset's name or a TOML file (initfree bench run --list)")
+    if output is None:
+        raise InputError(f"where to? Add --output DIR to `initfree bench run {config}`")
     from initfree.benchmark import load
     from initfree.benchmark import run as run_sweep
     from initfree.benchmark.presets import find
@@ -42,8 +50,20 @@ def run(
     return status(output)
 
 
+def _list_presets() -> int:
+    from initfree.benchmark import presets
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("preset", style="bold")
+    table.add_column("what it is")
+    for name, preset in presets().items():
+        table.add_row(name, preset.description)
+    Console(markup=False, emoji=False).print(table)
+    return 0
+
+
 def status(directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")], /) -> int:
-    """Say how far a sweep is: runs done and missing, failures and errors, set by set.
+    """Say how far a sweep is: runs done and missing, rows solved and errors, set by set.
 
     Args:
         directory: Output of `initfree bench run`.
@@ -55,10 +75,10 @@ def status(directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metava
     jobs, missing, others = store.progress()
     table = Table(box=None, pad_edge=False)
     table.add_column("set")
-    for column in ("rows", "failed", "errors"):
+    for column in ("rows", "solved", "errors"):
         table.add_column(column, justify="right")
     for name, part in rows.groupby("set"):
-        table.add_row(str(name), str(len(part)), str(int(part["failed"].sum())), str(int((part["error"] != "").sum())))
+        table.add_row(str(name), str(len(part)), str(int((~part["failed"]).sum())), str(int((part["error"] != "").sum())))
     console = Console(highlight=False, markup=False, emoji=False)
     console.print(table)
     done = f"{missing} of {jobs} runs missing" if missing else f"all {jobs} runs done"
@@ -81,8 +101,8 @@ def export(
 
     Args:
         directory: Output of `initfree bench run`.
-        format: csv: rows.csv and summary.csv; latex: summary.tex; parquet: rows.parquet, an archive that `bench reproduction`
-            reads like the sweep.
+        format: csv: rows.csv and summary.csv; latex: summary.tex; parquet: rows.parquet, an archive that
+            `bench reproduction` reads like the sweep.
         output: Directory to write into; by default DIR/export.
         overwrite: Replace in OUTPUT also what was not exported, or what was changed since.
     """

@@ -10,11 +10,14 @@ from rich.progress import Progress as Bar
 if TYPE_CHECKING:
     from initfree.benchmark.sweep import Progress
 
-_LOG_SECONDS = 60.0
+_LOG_SECONDS = (5.0, 60.0)
+"""between two lines, at first and at last: each waits twice as long as the one before"""
+_FEWEST, _SOONEST = 10, 20.0
+"""runs and seconds from which on the remaining time is told: the first runs wait for kernels"""
 
 
 class SweepProgress:
-    """Runs done, failures, elapsed and remaining time; a line a minute where the output is no terminal."""
+    """Runs done, solved and remaining time; lines, ever more rarely, where the output is no terminal."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -29,6 +32,7 @@ class SweepProgress:
         )
         self._task: TaskID | None = None
         self._began = self._logged = time.monotonic()
+        self._wait = _LOG_SECONDS[0]
         self._first = 0
 
     def __enter__(self) -> "SweepProgress":
@@ -43,17 +47,27 @@ class SweepProgress:
         if self._task is None:
             self._task = self._bar.add_task("sweep", total=progress.jobs, note="")
             self._began, self._first = now, progress.done
+            if not self._console.is_terminal:
+                self._print(f"{progress.done} of {progress.jobs} runs are there; the first ones wait for kernels to compile")
         # Of this start alone: what was done before took no time now.
         run, left = progress.done - self._first, progress.jobs - progress.done
-        remaining = _duration((now - self._began) / run * left) if run else "?"
-        note = f"{progress.failed_rows} rows failed, {progress.errors} errors, {remaining} left"
+        elapsed = now - self._began
+        told = run >= _FEWEST and elapsed >= _SOONEST
+        note = f"{progress.solved_rows} of {progress.rows} rows solved"
+        note += f", {progress.errors} errors" if progress.errors else ""
+        note += f", {about(elapsed / run * left)} left" if told and left else ""
         self._bar.update(self._task, completed=progress.done, note=note)
-        if not self._console.is_terminal and now - self._logged >= _LOG_SECONDS:
-            self._logged = now
-            self._console.print(f"{progress.done} of {progress.jobs} runs, {note}", highlight=False, soft_wrap=True)
+        if not self._console.is_terminal and now - self._logged >= self._wait:
+            self._logged, self._wait = now, min(2.0 * self._wait, _LOG_SECONDS[1])
+            self._print(f"{progress.done} of {progress.jobs} runs, {note}")
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, highlight=False, soft_wrap=True)
 
 
-def _duration(seconds: float) -> str:
-    minutes, seconds = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+def about(seconds: float) -> str:
+    """As coarse as it is sure: what runs cost differs from set to set."""
+    for unit, size in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2.0 * size:
+            return f"about {round(seconds / size)} {unit}"
+    return f"about {max(10, 10 * round(seconds / 10.0))} s"

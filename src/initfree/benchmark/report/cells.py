@@ -49,6 +49,9 @@ class Cell:
         # Under its name the upgrade takes the place of the one that the tables know.
         replaced = wanted["upgrade"].eq(PAPER_UPGRADE) & (self.upgrade != PAPER_UPGRADE)
         wanted = wanted[~replaced]
+        # A run that left nothing is a collapse to one point, whose RMSE is the extent of the scene.
+        nowhere = wanted["cameras_recovered"].eq(0)
+        wanted = wanted.assign(landmark_rmse=wanted["landmark_rmse"].where(~nowhere, wanted["scene_scale"]))
         renamed = {"upgrade": {self.upgrade: PAPER_UPGRADE}, "linear_solver": {self.solver: "exact"}}
         return wanted.replace({"set": _OF_FRUSTUM, **renamed}).reset_index(drop=True)
 
@@ -90,9 +93,9 @@ def over_seeds(values: Iterable[float]) -> Mean:
 
 
 def means(grid: pd.DataFrame, by: str, metric: str) -> dict[str, Mean]:
-    """Mean of a metric by formulation, start ..., over sets and then over seeds; seeds that lack runs of others are left out.
+    """Mean of a metric by formulation, start ..., over sets and then over seeds.
 
-    Sets that have one seed, as real data does, count in every one of them.
+    Seeds that lack runs of others are left out, and so are sets with one seed, as real data has, beside others with more.
     """
     grid = grid[~grid["set"].isin(_single(grid))]
     size = grid.groupby("seed").size()

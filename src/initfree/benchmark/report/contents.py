@@ -93,8 +93,8 @@ def assemble(sweep: Sweep) -> Contents:
     asked = [check for check in checks if check.answer.holds is not None]
     shown = cards(sweep.rows, checks, sweep.info.get("jobs"))
     early, late = _early(sweep), _late(sweep)
-    silent = len(checks) - len(asked)
-    left_out = [f"{silent} of the paper's {len(checks)} claims"] if silent else []
+    silent = [check.lesson.claim for check in checks if check.answer.holds is None]
+    left_out = [f"{len(silent)} of the paper's {len(checks)} claims ({'; '.join(silent)})"] if silent else []
     left_out += [title for section in (*early, *late) for title in section.missing()]
     early, late = ([p for section in part if (p := section.present()).tables or p.figures] for part in (early, late))
     return Contents(name, sweep, shown, asked, differences(sweep.rows), early, late, left_out)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,6 @@ from scipy.stats import binomtest
 
 from initfree.benchmark.report.cells import CELLS, FRUSTUM, PUBLIC
 from initfree.benchmark.report.failure import failure_bins, roc_auc
-from initfree.benchmark.report.names import display
 from initfree.benchmark.report.selection import paper_grid
 
 RING = r"ring (\d+) within (\d+)"
@@ -46,7 +46,8 @@ def ring_points(rows: pd.DataFrame) -> list[Point]:
     rings = rows.assign(density=found[0])[found[0].notna() & (rows["upgrade"] == PUBLIC)]
     terms = rings["inner_iterations"].where(rings["linear_solver"] != "exact").fillna(0).astype(int)
     points = []
-    for (name, density, solver, count), part in rings.assign(terms=terms).groupby(["set", "density", "linear_solver", "terms"]):
+    by = ["set", "density", "linear_solver", "terms"]
+    for (name, density, solver, count), part in rings.assign(terms=terms).groupby(by):
         points.append(_point(str(name), int(density), str(solver), int(count), part))
     return sorted(points, key=lambda p: (p.density, p.solver, p.terms, p.gap))
 
@@ -55,7 +56,8 @@ def _point(name: str, density: int, solver: str, terms: int, part: pd.DataFrame)
     good = int((~part["failed"]).sum())
     interval = binomtest(good, len(part)).proportion_ci(method="wilson")
     low, high = (100.0 * float(x) for x in (interval.low, interval.high))
-    return Point(name, density, solver, terms, float(part["walk_gap"].mean()), len(part), 100.0 * good / len(part), low, high)
+    gap, share = float(part["walk_gap"].mean()), 100.0 * good / len(part)
+    return Point(name, density, solver, terms, gap, len(part), share, low, high)
 
 
 def set_points(rows: pd.DataFrame) -> list[Point]:
@@ -126,7 +128,8 @@ def residual_plot(grid: pd.DataFrame, file: Path) -> None:
         bins = failure_bins(grid, residual)
         middle = [np.sqrt(max(b.low, 1e-7) * max(b.high, 1e-7)) for b in bins]
         error = [[b.rate - b.rate_low for b in bins], [b.rate_high - b.rate for b in bins]]
-        axis.errorbar(middle, [b.rate for b in bins], yerr=error, fmt="o-", color="#333", markersize=4, capsize=2, linewidth=1)
+        style: dict[str, Any] = {"fmt": "o-", "color": "#333", "markersize": 4, "capsize": 2, "linewidth": 1}
+        axis.errorbar(middle, [b.rate for b in bins], yerr=error, **style)
         axis.set(xlabel=title, xscale="log", ylim=(-3, 104), title=f"area under the ROC curve {roc_auc(grid, residual):.2f}")
         axis.title.set_fontsize(10)
         axis.grid(alpha=0.3)
@@ -138,17 +141,3 @@ def residual_plot(grid: pd.DataFrame, file: Path) -> None:
 def _save(figure: Figure, file: Path) -> None:
     # No version in the file: the same runs give the same bytes.
     figure.savefig(file, dpi=110, metadata={"Software": None})
-
-
-def crossing(points: list[Point], density: int, solver: str, terms: int) -> tuple[float, float] | None:
-    """Smallest gap at which at least half of the runs are solved there and at every larger one, and the largest gap below."""
-    mine = sorted((p for p in points if (p.density, p.solver, p.terms) == (density, solver, terms)), key=lambda p: p.gap)
-    good = [p.share >= 50.0 for p in mine]
-    if not mine or not good[-1]:
-        return None
-    first = next(k for k in range(len(mine)) if all(good[k:]))
-    return mine[first].gap, mine[first - 1].gap if first else 0.0
-
-
-def listed(points: list[Point]) -> str:
-    return ", ".join(f"{display(p.set)} {p.share:.0f}%" for p in points)

@@ -14,20 +14,12 @@ def summary_markdown(contents: Contents) -> str:
     parts = [f"## Benchmark: the sweep `{contents.name}`\n"]
     parts.append("\n".join(f"- {card.title}: {card.value} ({card.detail})" for card in contents.cards) + "\n")
     if contents.checks:
-        parts += ["### The paper's claims\n", _lessons(contents)]
+        parts.append("Which of the paper's claims hold is told in one place: docs/reproduction.md.\n")
     if contents.differences:
         parts.append("### Why our numbers differ from the paper's\n")
         parts.append("\n".join(f"- {text}" for text in contents.differences) + "\n")
     parts += [_section(table) for table in contents.tables if not table.folded]
     return "\n".join(parts)
-
-
-def _lessons(contents: Contents) -> str:
-    lines = ["| Claim | Ours | The paper's | Verdict | Why |", "| --- | --- | --- | --- | --- |"]
-    for check in contents.checks:
-        cells = (check.lesson.claim, check.figure, check.lesson.paper, check.verdict, check.why)
-        lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
-    return "\n".join(lines) + "\n"
 
 
 def _section(table: Table) -> str:

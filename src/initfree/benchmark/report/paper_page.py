@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from initfree.benchmark.report.cells import CELLS, FRUSTUM, PROTOCOL, PUBLIC, Cell, Mean, means, over_seeds, seeds_of, solved
-from initfree.benchmark.report.checks import Check
+from initfree.benchmark.report.cells import CELLS, PROTOCOL, PUBLIC, Cell, Mean, means, over_seeds, seeds_of, solved
+from initfree.benchmark.report.checks import STANDINGS, Check
 from initfree.benchmark.report.failure import roc_auc
-from initfree.benchmark.report.gap_plot import ring_points, set_points
-from initfree.benchmark.report.names import FORMULATIONS, PAPER_SETS, PAPER_UPGRADE, VARIANTS, display
+from initfree.benchmark.report.gap_plot import ring_points
+from initfree.benchmark.report.names import FORMULATIONS, PAPER_SETS, PAPER_UPGRADE, VARIANTS, display, in_order
 from initfree.benchmark.report.paper import PaperTable, paper_table
 from initfree.benchmark.report.selection import failure_rate, paper_grid, whole_methods
 from initfree.benchmark.report.tables.densification import densification_pairs
@@ -140,7 +139,10 @@ def _cause(rows: pd.DataFrame) -> dict[str, Any]:
             name: {kind: _on(grid, sets, _RANDOM) for kind, sets in (("dense", _DENSE), ("sparse", _SPARSE))}
             for name, grid in both.items()
         },
-        "start": {name: {"random": _on(g, ("set2",), _RANDOM), "circle": _on(g, ("set2",), _CIRCLE)} for name, g in both.items()},
+        "start": {
+            name: {kind: _on(grid, ("set2",), inits) for kind, inits in (("random", _RANDOM), ("circle", _CIRCLE))}
+            for name, grid in both.items()
+        },
         "cauchy": {
             "rescued": int(outcome.get(RESCUED, 0)),
             "broken": int(outcome.get(BROKEN, 0)),
@@ -151,8 +153,6 @@ def _cause(rows: pd.DataFrame) -> dict[str, Any]:
         "dense": {name: str(one) for name, one in _change(dense, "formulation").items()},
         "dense_loss": {name: str(one) for name, one in _change(dense, "loss").items()},
         "dense_seeds": dense["seed"].nunique() if len(dense) else 0,
-        "rings": _ring_lines(rows),
-        "points": set_points(rows),
         "terms": _terms(rows),
     }
 
@@ -185,24 +185,13 @@ def _change(pairs: pd.DataFrame, by: str) -> dict[str, Mean]:
     return {display(name): over_seeds(part) for name, part in by_seed.groupby(by)}
 
 
-def _ring_lines(rows: pd.DataFrame) -> list[tuple[int, str, str]]:
-    """Density, solver, and the share solved at each gap, in words."""
-    points = ring_points(rows)
-    words = {"exact": "exact steps", "power": "{} terms", "pcg": "conjugate gradients, {} steps"}
-    lines = []
-    for key in dict.fromkeys((p.density, p.solver, p.terms) for p in points):
-        mine = [p for p in points if (p.density, p.solver, p.terms) == key]
-        shown = ", ".join(f"{p.share:.0f}% at {p.gap:.2f}" for p in mine)
-        lines.append((key[0], words[key[1]].format(key[2]), shown))
-    return lines
-
-
 def _terms(rows: pd.DataFrame) -> dict[str, Share]:
     """All rings together, by solver."""
     points = ring_points(rows)
     keys = dict.fromkeys((p.solver, p.terms) for p in points)
+    words = {"exact": "exact steps", "power": "{} terms of the series", "pcg": "{} steps of conjugate gradients"}
     return {
-        f"{solver}{terms or ''}": Share(
+        words[solver].format(terms): Share(
             sum(round(p.share * p.runs / 100.0) for p in points if (p.solver, p.terms) == (solver, terms)),
             sum(p.runs for p in points if (p.solver, p.terms) == (solver, terms)),
         )
@@ -251,13 +240,13 @@ def _rest(rows: pd.DataFrame, checks: list[Check]) -> dict[str, Any]:
         "low_ose": 100.0 * float(low["failed"].mean()) if len(low) else float("nan"),
         "limits": _limits(rows),
         "auto": _share(auto),
-        "standing": {word: [c for c in checks if c.standing == word] for word in ("reproduced", "explained", "open", "not told")},
+        "standing": {word: [c for c in checks if c.standing == word] for word in STANDINGS},
         "claims": len(checks),
-        "FRUSTUM": FRUSTUM,
     }
 
 
 def _limits(rows: pd.DataFrame) -> dict[str, str]:
     """Percent of stages that end out of steps, by formulation."""
     grid = paper_grid(PROTOCOL.of(rows))
-    return {display(f): f"{100.0 * float(np.mean(part['ose_reason'] == 'limit')):.0f}%" for f, part in grid.groupby("formulation")}
+    shares = grid["ose_reason"].eq("limit").groupby(grid["formulation"]).mean()
+    return {display(f): f"{100.0 * float(shares[f]):.0f}%" for f in in_order(shares.index)}

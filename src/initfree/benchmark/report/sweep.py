@@ -63,7 +63,7 @@ class Sweep:
 
 
 def load_sweep(directory: Path) -> Sweep:
-    """Read the output of `initfree bench run`; rows that arrive meanwhile are not waited for. A file is an archive of rows."""
+    """Read the output of `initfree bench run`, or an archive of its rows; rows that arrive meanwhile are not waited for."""
     if directory.is_file():
         info, rows = archived(directory)
         return Sweep(directory.parent, complete(rows, directory), info)
@@ -80,7 +80,8 @@ def archived(file: Path) -> tuple[dict[str, Any], pd.DataFrame]:
         table = pq.ParquetFile(file).read()
         return json.loads((table.schema.metadata or {})[ARCHIVE]), table.to_pandas()
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        raise InputError(f"{file} is no archive of rows; expected what `initfree bench export --format parquet` wrote") from error
+        expected = "expected what `initfree bench export --format parquet` wrote"
+        raise InputError(f"{file} is no archive of rows; {expected}") from error
 
 
 def complete(rows: pd.DataFrame, source: object = "rows") -> pd.DataFrame:

@@ -21,7 +21,7 @@ def none(scene: Projective) -> Upgraded:
     return metric_from_frame(scene, scene.P, scene.X, focal)
 
 
-_METHODS: dict[UpgradeName, Callable[[Projective], Upgraded]] = {
+UPGRADES: dict[str, Callable[[Projective], Upgraded]] = {
     "none": none,
     "linear1997": linear1997,
     "linear1997-public": linear1997_public,
@@ -33,12 +33,13 @@ _METHODS: dict[UpgradeName, Callable[[Projective], Upgraded]] = {
     "selected": selected,
     "selected-linear": selected_linear,
 }
-assert set(_METHODS) == set(get_args(UpgradeName))
+"""by name; what a program adds here it may name in its configurations"""
+assert set(UPGRADES) == set(get_args(UpgradeName))
 
 
-def upgrade(name: UpgradeName, scene: Projective) -> Upgraded:
+def upgrade(name: str, scene: Projective) -> Upgraded:
     """The metric reconstruction of a projective one."""
-    return _METHODS[name](scene)
+    return UPGRADES[name](scene)
 
 
-__all__ = ["Projective", "Upgraded", "upgrade"]
+__all__ = ["UPGRADES", "Projective", "Upgraded", "upgrade"]

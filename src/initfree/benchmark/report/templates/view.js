@@ -5,7 +5,8 @@ const FIELDS = { set: "set", method: "method", formulation: "formulation", init:
 // Exact data fit to the last digit; below this a curve says nothing more.
 const LEAST = 1e-8;
 const FAILED = "#d1495b", GOOD = "#1a9e8f";
-const state = { upgrade: scenes.upgrades[0], outcome: "", chosen: null };
+const first = scenes.upgrades.includes("linear1997") ? "linear1997" : scenes.upgrades[0];  // that of the claims
+const state = { upgrade: first, outcome: "", chosen: null };
 const named = (value) => scenes.names[value] ?? (value || "–");
 const digits = (value, n = 1) => (value === null || value === undefined ? "–" : Math.abs(value) >= 1e4 ? value.toExponential(1) : value.toFixed(n));
 
@@ -29,6 +30,7 @@ function makeFilters() {
     select.name = field;
     if (all) select.append(new Option("all", ""));
     values.forEach((value) => select.append(new Option(named(value), value)));
+    select.value = state[field];
     select.addEventListener("change", () => { state[field] = select.value; update(); });
     label.append(select);
     form.append(label);
@@ -49,7 +51,7 @@ function makeFilters() {
 
 // What a link of a table asks for: a run, or values of the filters.
 function choose(wanted) {
-  const upgrade = wanted.upgrade && scenes.upgrades.includes(wanted.upgrade) ? wanted.upgrade : scenes.upgrades[0];
+  const upgrade = wanted.upgrade && scenes.upgrades.includes(wanted.upgrade) ? wanted.upgrade : first;
   Object.assign(state, Object.fromEntries(Object.keys(FIELDS).map((f) => [f, wanted[f] ?? ""])), { outcome: "", upgrade, chosen: wanted.job ?? null });
   document.querySelectorAll("#filters select").forEach((select) => { select.value = state[select.name]; if (select.selectedIndex < 0) { select.value = ""; state[select.name] = ""; } });
   update();

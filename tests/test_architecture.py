@@ -39,6 +39,7 @@ FLOORS = {"data", "stages", "arrays"}
 DEFERRED = {
     ("config", "formulations"),  # names of formulations are looked up when a configuration is made
     ("config", "stages.initialization"),
+    ("config", "stages.upgrade"),
     ("result", "io"),  # result.write, result.to_colmap
 }
 """imports inside a function that lead back: what is imported is there by then"""

@@ -48,7 +48,7 @@ def ring_points(rows: pd.DataFrame) -> list[Point]:
     points = []
     by = ["set", "density", "linear_solver", "terms"]
     for (name, density, solver, count), part in rings.assign(terms=terms).groupby(by):
-        points.append(_point(str(name), int(density), str(solver), int(count), part))
+        points.append(_point(str(name), int(str(density)), str(solver), int(str(count)), part))
     return sorted(points, key=lambda p: (p.density, p.solver, p.terms, p.gap))
 
 

@@ -136,7 +136,7 @@ def _run(source: Path) -> Run:
         about, rows = store.about(), store.rows()
         jobs, missing, _ = store.progress()
     first = rows.drop_duplicates("job")
-    seeds = {int(seed): len(part) for seed, part in first.groupby("seed")}
+    seeds = {int(str(seed)): len(part) for seed, part in first.groupby("seed")}
     sets, name = tuple(sorted(first["set"].unique())), str(about["name"])
     date = str(about.get("starts", [{}])[-1].get("started", ""))[:10]
     return Run(name, jobs, missing, seeds, sets, _changed(name, about.get("config", {})), date)

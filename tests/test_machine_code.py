@@ -62,3 +62,41 @@ def test_machine_code_is_loaded_by_itself_and_goes_into_what_is_compiled_later(t
     calls = ("total float64", "twice float64", "total int32")
     assert told(tmp_path, *calls) == ["10.0 1 False", "20.0 0 True", "10.0 1 True"]
     assert told(tmp_path, *calls) == ["10.0 1 False", "20.0 1 False", "10.0 2 False"]
+
+
+SOLVE = """
+import logging
+import initfree
+from initfree.commands.warmup import _ring
+messages = []
+handler = logging.Handler()
+handler.emit = lambda record: messages.append(f"{record.levelname} {record.getMessage()}")
+logging.getLogger("initfree").addHandler(handler)
+logging.getLogger("initfree").setLevel(logging.INFO)
+initfree.solve(initfree.Problem.from_tracks(*_ring(8, 60)), strategy="single")
+from initfree.engine import compilation
+print(getattr(compilation._here, "seconds", 0.0) > 0.0, *messages, sep="\\n")
+"""
+
+
+def solved(folder: Path) -> list[str]:
+    """Whether there are seconds that the clock of stages leaves out, and the messages."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder)}
+    done = subprocess.run([sys.executable, "-c", SOLVE], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_compilation_is_announced_and_no_part_of_the_stages_and_damaged_files_are_made_anew(tmp_path):
+    compiled, notice = solved(tmp_path)
+    assert compiled == "True"
+    assert notice.startswith("INFO compiling kernels, once on this machine")
+    index, data = (sorted(tmp_path.rglob(f"blocks.assemble*.{kind}"))[0] for kind in ("nbi", "nbc"))
+    for file in (index, data):
+        file.write_bytes(file.read_bytes()[:100])
+        _, *messages = solved(tmp_path)
+        assert messages[0].startswith("WARNING")
+        assert "kept machine code of assemble is damaged" in messages[0]
+        assert messages[1].startswith("INFO compiling kernels")
+        assert solved(tmp_path) == ["False"]

@@ -4,7 +4,6 @@ Tracks of two observations harm a reconstruction if they are used early. At the 
 they add a third more equations, which COLMAP's mapper uses too.
 """
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +15,7 @@ from initfree.data.problem import MIN_CAMERA_OBSERVATIONS, Problem
 from initfree.data.recalibration import keypoints_of, with_cameras
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array, Index
+from initfree.engine.compilation import clock
 from initfree.engine.losses import scale_from_median
 from initfree.io.points import widest_angles
 from initfree.stages.euclidean import AdjustConfig, adjust, residuals
@@ -39,7 +39,7 @@ def on_all_matches(search: Search, solution: Solution) -> Solution | None:
     earlier tracks were selected with less accurate ones. Only for accepted solutions: matches that agree with wrong cameras
     would hide their errors.
     """
-    began = time.perf_counter()
+    began = clock()
     problem, notes = solution.problem, solution.notes
     found = _matched(problem, solution.reconstruction)
     if found is None:

@@ -1,6 +1,5 @@
 """Finishing steps that estimate the intrinsics."""
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +11,7 @@ from initfree.auto.solution import Solution
 from initfree.data.problem import Problem
 from initfree.data.recalibration import found_camera, with_cameras
 from initfree.data.reconstruction import Reconstruction
+from initfree.engine.compilation import clock
 
 
 def recalibrate_guess(search: Search, solution: Solution) -> Solution | None:
@@ -33,7 +33,7 @@ def recalibrate(search: Search, solution: Solution) -> Solution | None:
 
 def recalibrated(solution: Solution, given: Problem | None = None) -> Solution | None:
     """`recalibrate` for any solution; `given` is the user's problem, from which the differences are reported."""
-    began = time.perf_counter()
+    began = clock()
     found = recalibrated_problem(solution.problem, solution.reconstruction)
     if found is None:
         return None

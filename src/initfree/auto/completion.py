@@ -1,6 +1,5 @@
 """Finishing steps that remove wrong matches and landmarks of uncertain depth."""
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +13,7 @@ from initfree.certificate.joint import Joint
 from initfree.data.problem import restricted
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Index
+from initfree.engine.compilation import clock
 from initfree.stages.euclidean.residuals import INLIER_PIXELS, consensus, residuals, robust_cost
 from initfree.stages.euclidean.triangulation import triangulate
 
@@ -32,7 +32,7 @@ def without_outliers(_: Search, solution: Solution) -> Solution | None:
     three remaining observations are removed too, because two rays always nearly meet. The weakest joint is still counted
     over all earlier observations: at a wrong joint, few of many landmarks fit.
     """
-    began = time.perf_counter()
+    began = clock()
     placed = _placed_again(solution)
     solution = solution if placed is None else placed
     problem, reconstruction, config = solution.problem, solution.reconstruction, solution.start.config

@@ -1,6 +1,5 @@
 """The largest consistent part of a rejected reconstruction: remove failing images, then resect those that fit again."""
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +12,7 @@ from initfree.config import SolveConfig
 from initfree.data.problem import Problem, without_cameras
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Index
+from initfree.engine.compilation import clock
 from initfree.result import StageReport
 from initfree.stages.euclidean import adjust, resect
 from initfree.stages.euclidean.residuals import INLIER_PIXELS
@@ -27,7 +27,7 @@ def consistent_part(_: Search, solution: Solution) -> Solution | None:
     Then resect images from the landmarks of that part, as long as it grows and stays accepted. The verdict counts missing
     images. None if no part is accepted.
     """
-    began = time.perf_counter()
+    began = clock()
     whole = solution.problem
     part = _reduced(_Subset(solution, np.arange(whole.tracks.cameras), np.arange(whole.tracks.landmarks)))
     if part is None:

@@ -9,7 +9,6 @@ The removed tracks must form a motion, with cameras of its own. Under a wrong le
 image are missed as well, and no motion explains them.
 """
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +24,7 @@ from initfree.certificate.evidence import fitting_radius
 from initfree.data.problem import Problem, connected_part, restricted
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Index
+from initfree.engine.compilation import clock
 from initfree.stages.euclidean import adjust
 from initfree.stages.euclidean.residuals import INLIER_PIXELS, residuals
 from initfree.stages.euclidean.triangulation import triangulate
@@ -47,7 +47,7 @@ def dominant_motion(_: Search, solution: Solution) -> Solution | None:
     """The rejected reconstruction without the tracks that it misses as a whole."""
     if not (solution.problem.calibrated and _misses_alone(solution.certificate)):
         return None
-    began = time.perf_counter()
+    began = clock()
     found = _parted(solution.problem, solution.reconstruction)
     if found is None or _unexplained(solution.problem, *found) > MOST_UNEXPLAINED:
         return None

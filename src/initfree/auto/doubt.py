@@ -4,7 +4,6 @@ Projective cameras fit the images for any intrinsics; Euclidean cameras fit as w
 much worse, the intrinsics are refined, and if that fails, estimated from nothing.
 """
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +19,7 @@ from initfree.certificate.freer import euclidean_to_projective
 from initfree.data.observations import scaled_keypoints
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
+from initfree.engine.compilation import clock
 from initfree.engine.losses import Cauchy
 from initfree.stages.euclidean.residuals import INLIER_PIXELS, residuals
 from initfree.stages.pipeline import on_pairs
@@ -82,7 +82,7 @@ def _determined(solution: Solution, refined: Solution) -> bool:
 
 def _refined(solution: Solution) -> Solution | None:
     """The reconstruction with refined intrinsics, if it is accepted or doubtful and fits much better."""
-    began = time.perf_counter()
+    began = clock()
     found = refine_intrinsics(solution.problem, solution.reconstruction)
     if found is None:
         return None

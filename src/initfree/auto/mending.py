@@ -5,7 +5,6 @@ freed is the remedy: the other lens, or one camera an image. Where misfits agree
 tried. What comes of it is judged like everything else.
 """
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +18,7 @@ from initfree.certificate.checks import CAMERA_PURITY, LENS, METRIC, PURITY, SHA
 from initfree.certificate.thresholds import MAX_PROJECTIVE_RATIO
 from initfree.data.problem import Problem
 from initfree.data.tracks import Index
+from initfree.engine.compilation import clock
 from initfree.stages.euclidean import AdjustConfig, adjust
 from initfree.stages.euclidean.intrinsics import IntrinsicsAdjustment, View
 from initfree.stages.euclidean.lenses import Lenses
@@ -35,7 +35,7 @@ def with_other_joint(search: Search, solution: Solution) -> Solution | None:
         return None
     if solution.problem.observations is not search.problem.observations or before.problem.names != solution.problem.names:
         return None
-    began, problem = time.perf_counter(), before.problem
+    began, problem = clock(), before.problem
     joined = replace(before.reconstruction, R=found.other.R, t=found.other.t)
     joined = replace(joined, xyz=triangulate(problem, joined, scale=INLIER_PIXELS)[0])
     adjusted, _ = adjust(problem, joined, AdjustConfig(scales=(10.0, INLIER_PIXELS)))
@@ -47,7 +47,7 @@ def with_another_lens(_: Search, solution: Solution) -> Solution | None:
     """A radial distortion that the lenses lack or have wrong, with their focal lengths; these move too where that pays."""
     if not _refused_for(solution, LENS, METRIC, SHARED):
         return None
-    began = time.perf_counter()
+    began = clock()
     problem, r = solution.problem, solution.reconstruction
     lenses = Lenses.of(problem.observations.cameras, problem.camera_ids, shared=True)
     still = replace(lenses, moving=((),) * len(lenses.moving))
@@ -80,7 +80,7 @@ def with_own_cameras(search: Search, solution: Solution) -> Solution | None:
     """
     if not _refused_for(solution, METRIC, SHARED):
         return None
-    began = time.perf_counter()
+    began = clock()
     problem, r = solution.problem, solution.reconstruction
     ids, keypoints = _one_an_image(problem), Sight.of(problem).keypoints
     fits: list[tuple[Sight, IntrinsicsAdjustment]] = []

@@ -6,7 +6,6 @@ start.
 """
 
 import multiprocessing
-import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -28,6 +27,7 @@ from initfree.data.observations import Observations
 from initfree.data.problem import Problem, build_problem
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Index, Tracks
+from initfree.engine.compilation import clock
 from initfree.engine.parallel import in_order, one_blas_thread
 from initfree.engine.threads import set_threads, threads
 from initfree.errors import InputError
@@ -105,12 +105,12 @@ def processes(count: int | None = None) -> ProcessPoolExecutor:
 
 def solve_part(problem: Problem, config: SolveConfig) -> Solved:
     """One part by the strategy `auto`; a task of its own, on any machine."""
-    began = time.perf_counter()
+    began = clock()
     with one_blas_thread():
         result = solve_auto(problem, config)
     evidence, cost = result.certificate.evidence, robust_cost(result.problem, result.reconstruction)
     shares = evidence.inlier_share, float(evidence.by_camera.share.min())
-    report = StartReport("part", time.perf_counter() - began, cost, result.accepted, *shares, result.stages)
+    report = StartReport("part", clock() - began, cost, result.accepted, *shares, result.stages)
     return Solved(result.reconstruction, report, result.certificate.reason)
 
 
@@ -138,7 +138,7 @@ def solve_in_parts(
     """
     config = SolveConfig() if config is None else config
     check_parts(problem, cameras)
-    began = time.perf_counter()
+    began = clock()
     pieces = [problem_of(problem, chosen) for chosen in parts_of(problem.tracks, cameras)]
     work: Callable[[Problem], Solved] = partial(solve_part, config=config)
     running: Iterable[Solved] = in_order(work, pieces) if executor is None else executor.map(work, pieces)
@@ -148,7 +148,7 @@ def solve_in_parts(
             solved.append(part)
             if on_progress is not None:
                 on_progress(f"part of {len(part.reconstruction.names)} cameras", number, None)
-        return _whole(problem, config, solved, time.perf_counter() - began, on_progress)
+        return _whole(problem, config, solved, clock() - began, on_progress)
 
 
 def _whole(

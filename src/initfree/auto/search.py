@@ -3,7 +3,6 @@
 `ROUNDS` is the list: a round is a function from the search so far to starts, which run in parallel. It may return none.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,6 +21,7 @@ from initfree.data.reconstruction import Reconstruction
 from initfree.data.thinning import thinned
 from initfree.data.tracks import Array
 from initfree.engine.camera_pairs import CameraPairs
+from initfree.engine.compilation import clock
 from initfree.engine.factorisation import multiply_adds
 from initfree.formulations import make
 from initfree.formulations.pose_rot import RelativeRotations
@@ -135,12 +135,12 @@ class Search:
         """Relative rotations of the configured formulation, if it uses any."""
         if not make(self.config.formulation, self.config.alpha).uses_rotations:
             return None
-        began = time.perf_counter()
+        began = clock()
         if self.config.rotations == "estimated" and self.problem.calibrated:
             rotations = rotations_of(self.problem, self.pairs)
         else:
             rotations = rotations_for(self.problem, self.config, self.truth)
-        self.reports.append(StageReport("rotations", time.perf_counter() - began, iterations=len(rotations.pairs)))
+        self.reports.append(StageReport("rotations", clock() - began, iterations=len(rotations.pairs)))
         return rotations
 
     @property
@@ -166,9 +166,9 @@ class Search:
         shared = without_diagonal(self.problem.tracks.covisible)
         if not self.problem.calibrated or not (shared.data >= MIN_MATCHES).any():
             return None
-        began = time.perf_counter()
+        began = clock()
         keep = vote(self.problem.tracks, self.pairs)
-        self.reports.append(StageReport("two-view vote", time.perf_counter() - began, iterations=len(self.pairs)))
+        self.reports.append(StageReport("two-view vote", clock() - began, iterations=len(self.pairs)))
         return None if restricted(self.problem, keep) is None else keep
 
 

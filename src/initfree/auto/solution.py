@@ -1,6 +1,5 @@
 """Start and Solution: the input and the outcome of a start; finishing steps map solutions to solutions."""
 
-import time
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,6 +14,7 @@ from initfree.config import SolveConfig
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array
+from initfree.engine.compilation import clock
 from initfree.formulations.pose_rot import RelativeRotations
 from initfree.result import Intermediate, Result, StageReport, StartReport
 from initfree.stages.euclidean import robust_cost
@@ -125,8 +125,8 @@ class Solution:
         }
 
     def reporting(self, name: str, began: float, **figures: Any) -> "Solution":
-        """With the report of a step that `began` then (`time.perf_counter`)."""
-        report = StageReport(name, time.perf_counter() - began, **figures)
+        """With the report of a step that `began` then (`compilation.clock`)."""
+        report = StageReport(name, clock() - began, **figures)
         return replace(self, stages=(*self.stages, report))
 
     def report(self) -> StartReport:

@@ -1,6 +1,5 @@
 """One start of the strategy `auto`, from initial cameras to the Euclidean adjustment over all observations."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,6 +15,7 @@ from initfree.certificate.closeness import closeness
 from initfree.data.problem import Problem, restricted
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array, Index
+from initfree.engine.compilation import clock
 from initfree.result import Intermediate, StageReport
 from initfree.stages.euclidean import AdjustConfig, adjust, robust_cost
 from initfree.stages.pipeline import PROJECTIVE, OnProgress, State, adjust_euclidean, run_stages, upgrade_metric
@@ -48,13 +48,13 @@ def run_start(
 
     A reconstruction that one of the `earlier` starts found too has the same verdict.
     """
-    began = time.perf_counter()
+    began = clock()
     telling = None if on_progress is None else (lambda stage, *told: on_progress(f"{start.name}: {stage}", *told))
     cameras, keep, reports = start.cameras, start.keep, ()
     if start.trimmed:
         watched = None if telling is None else partial(telling, "trimming")
         cameras, keep = trim(problem, start.config, start.trimmed, watched)
-        reports = (StageReport("trimming", time.perf_counter() - began),)
+        reports = (StageReport("trimming", clock() - began),)
     part, left = problem, None
     if keep is not None:
         found = restricted(problem, keep, least=2)
@@ -72,14 +72,14 @@ def run_start(
     if start.focal is not None:
         state = _with_guessed_focals(state, start.focal)
     reconstruction, state = _adjusted(problem, part, left, state)
-    repairing = time.perf_counter()
+    repairing = clock()
     limits = repair_limits(problem, start.config.max_iterations, start.config.adjust_tolerance)
     cost, rounds = robust_cost(problem, reconstruction), 0
     if not any(other.doubtful and cost > HOPELESS * other.cost for other in earlier):
         reconstruction, rounds = repair(problem, reconstruction, limits, start.config.seed)
         cost = robust_cost(problem, reconstruction)
     if rounds:
-        report = StageReport("repair", time.perf_counter() - repairing, iterations=rounds, cost=cost)
+        report = StageReport("repair", clock() - repairing, iterations=rounds, cost=cost)
         state = state.with_report(report)
     assert state.before is not None
     assert state.upgraded is not None
@@ -92,7 +92,7 @@ def run_start(
         evidence = same.evidence
     found = Solution(evidence, start, intermediate, state.reports)
     _ = found.certificate  # asked here, where starts run side by side
-    return replace(found, seconds=time.perf_counter() - began)
+    return replace(found, seconds=clock() - began)
 
 
 def _better_alternative(evidence: Evidence, limits: AdjustConfig) -> Evidence:

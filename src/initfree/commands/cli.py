@@ -105,9 +105,14 @@ def _unknown(prog: str, name: str, commands: dict[str, tuple[str, str]]) -> str:
 
 def _run(place: str, prog: str, arguments: list[str]) -> int:
     """The function at `place` ("module:function") with these arguments."""
+    import logging
+
     from initfree.commands.extras import missing_extra
     from initfree.errors import InputError
 
+    warnings = logging.StreamHandler()
+    warnings.setLevel(logging.WARNING)  # commands say themselves what they compile
+    logging.getLogger("initfree").addHandler(warnings)
     try:
         function = _load(place)
         import tyro

@@ -1,12 +1,18 @@
-"""Which kernels have machine code kept on disk: a person is told before a solve that compiles for a while, and a solve that
-does not compile does without what only a compiler needs."""
+"""Compiling: said before it begins, left out of the seconds of a solve, and done once on a machine."""
 
+import logging
 import sys
 from pathlib import Path
+from threading import local
+from time import perf_counter
 from typing import Any
 
-import numba
+from numba.core import event
 from numba.core.registry import CPUDispatcher
+
+from initfree.engine.machine_code import kept, load_alone
+
+__all__ = ["ABOUT_SECONDS", "clock", "expect_kept", "kept", "kernels", "must_compile", "place"]
 
 ABOUT_SECONDS = 40
 """that compiling all kernels of a solve takes on one core of 2024"""
@@ -17,14 +23,54 @@ _EVERY_SOLVE = tuple(
         "engine.elimination",
         "engine.shares",
         "engine.blocks",
-        "euclidean.kernels",
-        "euclidean.assembly",
+        "stages.euclidean.kernels",
+        "stages.euclidean.assembly",
         "certificate.coherence",
     )
 )
 """modules without whose kernels no solve ends"""
-_TRIED = (0, 60), (0, 68)
-"""first and last version of Numba with which machine code is loaded by itself: tests/test_machine_code.py ran with each"""
+_log = logging.getLogger("initfree")
+_here = local()
+
+
+class _Compilations(event.Listener):
+    """Notes when this package's kernels compile, thread by thread; those compiled on the way to another are a part of it."""
+
+    said = False
+
+    def on_start(self, event: Any) -> None:
+        if _is_ours(event):
+            if not self.said:
+                self.said = True
+                _say(f"compiling kernels, once on this machine, about {ABOUT_SECONDS} s in all")
+            _here.depth = getattr(_here, "depth", 0) + 1
+            if _here.depth == 1:
+                _here.began = perf_counter()
+
+    def on_end(self, event: Any) -> None:
+        if _is_ours(event):
+            _here.depth -= 1
+            if _here.depth == 0:
+                _here.seconds = getattr(_here, "seconds", 0.0) + perf_counter() - _here.began
+
+
+def _is_ours(event: Any) -> bool:
+    return event.data["dispatcher"].py_func.__module__.startswith("initfree.")
+
+
+def _say(words: str) -> None:
+    """As a message of the logger "initfree"; seen in a terminal and in a notebook also where nobody has set up logging."""
+    if not _log.hasHandlers() and (sys.stderr.isatty() or "ipykernel" in sys.modules):
+        print(f"initfree: {words}", file=sys.stderr, flush=True)
+    _log.info(words)
+
+
+event.register("numba:compile", _Compilations())
+
+
+def clock() -> float:
+    """Seconds of this thread without those in which it compiled."""
+    return perf_counter() - getattr(_here, "seconds", 0.0)
 
 
 def kernels() -> dict[str, list[CPUDispatcher]]:
@@ -38,19 +84,9 @@ def kernels() -> dict[str, list[CPUDispatcher]]:
     return found
 
 
-def kept(kernel: CPUDispatcher) -> int:
-    """Signatures whose machine code is on disk and fits to the source and this machine."""
-    # Numba has no public question for this; without the answer a kernel counts as not kept.
-    file: Any = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
-    try:
-        return len(file._load_index())
-    except (AttributeError, OSError, EOFError, ValueError):
-        return 0
-
-
 def place(kernel: CPUDispatcher) -> Path | None:
     """The directory where Numba keeps a kernel's machine code."""
-    path = getattr(getattr(kernel, "_cache", None), "cache_path", None)
+    path = kernel.stats.cache_path
     return None if path is None else Path(path)
 
 
@@ -62,15 +98,4 @@ def must_compile() -> bool:
 
 def expect_kept() -> bool:
     """From now on kernels of the modules that are loaded take machine code by itself (`machine_code`); whether they do."""
-    first, last = _TRIED
-    if not first <= numba.version_info.short <= last:
-        return False
-    # Not at the top: in another version its names may be elsewhere.
-    from initfree.engine.machine_code import MachineCode
-
-    for found in kernels().values():
-        for kernel in found:
-            cache: Any = getattr(kernel, "_cache", None)
-            if type(cache) is MachineCode.__base__:
-                cache.__class__ = MachineCode
-    return True
+    return all([load_alone(kernel) for found in kernels().values() for kernel in found])

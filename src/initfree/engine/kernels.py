@@ -31,6 +31,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from initfree.engine.machine_code import survive_damage
 from initfree.engine.simd import room
 
 # NaN and infinity must survive (a diverged step is detected by its cost), so no nnan and no ninf.
@@ -49,7 +50,8 @@ def kernel(*, strict: bool = False, allocates: bool = False, **options: Any) -> 
     every caller, and which copy runs depends on whether machine code was kept. Both must round alike.
     """
     options |= {"fastmath": False if strict else _FAST, "_nrt": allocates}
-    return numba.njit(cache=True, nogil=True, error_model="numpy", **options)
+    compiled = numba.njit(cache=True, nogil=True, error_model="numpy", **options)
+    return lambda function: survive_damage(compiled(function))
 
 
 @kernel(inline="always")

@@ -1,6 +1,5 @@
 """Levenberg-Marquardt, for any stage that can linearise itself and try a damped step."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
@@ -8,6 +7,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from initfree.data.tracks import Array
+from initfree.engine.compilation import clock
 
 _DAMPING_FLOOR = 1e-15
 _DAMPING_CEILING = 1e15
@@ -128,7 +128,7 @@ def minimise(
     `zero_cost` (rounding), when no damping gives a decrease, or after `max_iterations` attempts. The first and the third
     are "converged" only where the gradient is small; a valley so flat or so crooked that steps gain little is a "plateau".
     """
-    began = time.perf_counter()
+    began = clock()
     result = Convergence()
     damping, growth = config.damping, 2.0
     cost = result.initial_cost = stage.linearise()
@@ -154,7 +154,7 @@ def minimise(
         else:
             damping *= growth
             growth *= 2.0
-        iteration = Iteration(cost, used, step, ratio, accepted, time.perf_counter() - began)
+        iteration = Iteration(cost, used, step, ratio, accepted, clock() - began)
         result.history.append(iteration)
         if on_iteration is not None:
             on_iteration(index, iteration)

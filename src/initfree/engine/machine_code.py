@@ -1,18 +1,57 @@
-"""Kept machine code without what only a compiler needs.
+"""Kept machine code: damaged files are compiled anew, and loading takes no more than it must.
 
 Before Numba looks for machine code on disk it loads all that it compiles with, and with the machine code of every kernel it
-reads the bitcode that goes into other kernels when they are compiled: together more than half of what it takes to load the
-kernels of a solve, and as much as a small solve itself. Here both wait until something is compiled.
+reads the bitcode that goes into other kernels when they are compiled: a sixth of a small solve from the shell. Here both
+wait until something is compiled (`MachineCode`).
 
-Numba has no public way to this: `compilation.expect_kept` leaves versions alone that it was not tried with.
+Numba has no public way to this. All that the engine takes of Numba's own names is in this module; where they are elsewhere,
+or in a version that it was not tried with, Numba keeps machine code in its own way.
 """
 
+import logging
+from contextlib import suppress
 from typing import Any
 
+import numba
 from llvmlite.binding import parse_bitcode
-from numba.core.caching import FunctionCache
-from numba.core.codegen import JITCodeLibrary
-from numba.core.runtime.nrt import rtsys
+from numba.core.registry import CPUDispatcher
+
+_TRIED = (0, 60), (0, 68)
+"""first and last version of Numba with which `MachineCode` was tried"""
+_log = logging.getLogger("initfree")
+
+try:
+    from numba.core.caching import FunctionCache
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.runtime.nrt import rtsys
+except ImportError:
+    FunctionCache = JITCodeLibrary = object
+    _known = False
+else:
+    _known = _TRIED[0] <= numba.version_info.short <= _TRIED[1]
+
+
+class KeptCode(FunctionCache):
+    """Numba's cache of a kernel, which survives damaged files."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return self._load(sig, target_context)
+        except Exception as error:  # unpickling damaged bytes can raise anything
+            name = getattr(self._py_func, "__name__", "a kernel")
+            _log.warning("%s: kept machine code of %s is damaged (%r); compiling it anew", self.cache_path, name, error)
+            with suppress(OSError):
+                self.flush()
+            return None
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
+        return super().load_overload(sig, target_context)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except Exception as error:  # the folder is not ours to write in, or its index is damaged: compiled for this run
+            _log.warning("%s: machine code is not kept (%r)", self.cache_path, error)
 
 
 class _Library(JITCodeLibrary):
@@ -33,7 +72,7 @@ class _Library(JITCodeLibrary):
         return library
 
     def get_pointer_to_function(self, name: str) -> int:
-        # Numba asks first whether its list of symbols has the name; what was kept has the function that it was kept for.
+        # Numba looks the name up in its list of symbols first; what was kept has the function that it was kept for.
         return self._codegen._engine.get_function_address(name)
 
     def _get_module_for_linking(self) -> Any:
@@ -44,10 +83,10 @@ class _Library(JITCodeLibrary):
         return super()._get_module_for_linking()
 
 
-class MachineCode(FunctionCache):
-    """Numba's cache of a kernel. Where it has nothing for a signature, Numba's compiler loads what it needs by itself."""
+class MachineCode(KeptCode):
+    """Where it has nothing for a signature, Numba's compiler loads what it needs by itself."""
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
+    def _load(self, sig: Any, target_context: Any) -> Any:
         rtsys.initialize(target_context)
         codegen = target_context.codegen()
         codegen._library_class = _Library  # under Numba's lock for compilation, which the caller holds
@@ -56,3 +95,30 @@ class MachineCode(FunctionCache):
                 return self._load_overload(sig, target_context)
         finally:
             del codegen._library_class
+
+
+def survive_damage(kernel: CPUDispatcher) -> CPUDispatcher:
+    """The kernel, whose cache is a `KeptCode` if it is Numba's."""
+    _become(kernel, FunctionCache, KeptCode)
+    return kernel
+
+
+def load_alone(kernel: CPUDispatcher) -> bool:
+    """From now on machine code is loaded without what only a compiler needs; whether it is."""
+    return _known and _become(kernel, KeptCode, MachineCode)
+
+
+def kept(kernel: CPUDispatcher) -> int:
+    """Signatures whose machine code is on disk and fits to the source; none where that cannot be known."""
+    file: Any = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+    try:
+        return len(file._load_index())
+    except Exception:  # damaged files too: they are compiled anew
+        return 0
+
+
+def _become(kernel: CPUDispatcher, before: type, after: type) -> bool:
+    cache: Any = getattr(kernel, "_cache", None)
+    if type(cache) is before and before is not object:
+        cache.__class__ = after
+    return type(cache) is after

@@ -7,7 +7,6 @@ Euclidean adjustment
 stage that the configuration does not ask for returns the state as it is.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,6 +18,7 @@ from initfree.config import SolveConfig
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array
+from initfree.engine.compilation import clock
 from initfree.engine.levenberg_marquardt import Convergence, Iteration, LMConfig, OnIteration
 from initfree.engine.linear_solver import LinearSolver
 from initfree.engine.losses import scale_from_median
@@ -103,9 +103,9 @@ def resolve_rotations(state: State) -> State:
     formulation = formulations.make(state.config.formulation, state.config.alpha)
     if state.rotations is not None or not formulation.uses_rotations:
         return state
-    began = time.perf_counter()
+    began = clock()
     rotations = rotations_for(state.problem, state.config, state.truth, on_pairs(state.on_progress))
-    report = StageReport("rotations", time.perf_counter() - began, iterations=len(rotations.pairs))
+    report = StageReport("rotations", clock() - began, iterations=len(rotations.pairs))
     return state.with_report(report, rotations=rotations)
 
 
@@ -185,10 +185,10 @@ def refine_projective(state: State) -> State:
 
 def upgrade_metric(state: State) -> State:
     """Stage 3: the metric reconstruction, and the projective one read as metric."""
-    began = time.perf_counter()
+    began = clock()
     scene = Projective.of(state.problem, state.P, state.X)
     upgraded = upgrade(state.config.upgrade, scene)
-    report = StageReport("upgrade", time.perf_counter() - began)
+    report = StageReport("upgrade", clock() - began)
     before = upgrade("none", scene).reconstruction
     return state.with_report(report, before=before, upgraded=upgraded, reconstruction=upgraded.reconstruction)
 
@@ -199,7 +199,7 @@ def adjust_euclidean(state: State) -> State:
     if not config.adjust:
         return state
     assert state.reconstruction is not None, "the adjustment follows the upgrade"
-    began = time.perf_counter()
+    began = clock()
     now = state.reconstruction
     tell = state.reporting("adjustment", lambda: (np.concatenate([now.R, now.t[:, :, None]], axis=2), now.xyz), metric=True)
 
@@ -214,7 +214,7 @@ def adjust_euclidean(state: State) -> State:
     reconstruction, convergence = adjust(problem, state.reconstruction, limits, on_step=on_step)
     mean = float(np.mean(residuals(problem, reconstruction).error))
     report = _report("adjustment", convergence, mean, "pixels")
-    report = replace(report, seconds=time.perf_counter() - began)
+    report = replace(report, seconds=clock() - began)
     return state.with_report(report, reconstruction=reconstruction)
 
 

@@ -20,15 +20,14 @@ _TRIED = (0, 60), (0, 68)
 """first and last version of Numba with which `MachineCode` was tried"""
 _log = logging.getLogger("initfree")
 
-try:
+FunctionCache: Any = object
+JITCodeLibrary: Any = object
+rtsys: Any = None
+with suppress(ImportError):
     from numba.core.caching import FunctionCache
     from numba.core.codegen import JITCodeLibrary
     from numba.core.runtime.nrt import rtsys
-except ImportError:
-    FunctionCache = JITCodeLibrary = object
-    _known = False
-else:
-    _known = _TRIED[0] <= numba.version_info.short <= _TRIED[1]
+_known = rtsys is not None and _TRIED[0] <= numba.version_info.short <= _TRIED[1]
 
 
 class KeptCode(FunctionCache):
@@ -97,7 +96,7 @@ class MachineCode(KeptCode):
             del codegen._library_class
 
 
-def survive_damage(kernel: CPUDispatcher) -> CPUDispatcher:
+def survive_damage(kernel: Any) -> Any:
     """The kernel, whose cache is a `KeptCode` if it is Numba's."""
     _become(kernel, FunctionCache, KeptCode)
     return kernel
@@ -117,7 +116,7 @@ def kept(kernel: CPUDispatcher) -> int:
         return 0
 
 
-def _become(kernel: CPUDispatcher, before: type, after: type) -> bool:
+def _become(kernel: Any, before: type, after: type) -> bool:
     cache: Any = getattr(kernel, "_cache", None)
     if type(cache) is before and before is not object:
         cache.__class__ = after

@@ -189,11 +189,12 @@ def _parquet(file: Path, rng: random.Random) -> None:
     count, name = table.num_rows, table.column_names[at]
     new: Any = pa.nulls(count)
     if kind == "type":
-        values = rng.choice(([{"a": 1}], [[1, 2]], ["x"], [b"x"], [True], [2**63], [10**20], [np.datetime64(0, "D")]))
-        new = pa.array(
-            [Decimal(v) if v == 10**20 else v for v in values] * count,
-            **({"type": pa.decimal128(38)} if values == [10**20] else {}),
-        )
+        kinds: tuple[tuple[Any, Any], ...] = (
+            ({"a": 1}, None), ([1, 2], None), ("x", None), (b"x", None), (True, None), (2**63, pa.uint64()),
+            (Decimal(10**20), pa.decimal128(38)), (np.datetime64(0, "D"), None), (5, pa.duration("s")),
+        )  # fmt: skip
+        value, its_type = rng.choice(kinds)
+        new = pa.array([value] * count, type=its_type)
     elif kind == "odd":
         new = pa.array([rng.choice((1e308, np.inf, np.nan, -1.0))] * count)
     if kind == "name":

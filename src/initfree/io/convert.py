@@ -1,6 +1,7 @@
 """Conversion from any readable to any writable format."""
 
 import csv
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,7 +98,7 @@ def convert(
     What no conversion wrote at `output` is replaced only with `overwrite`.
     """
     name = to or (_meant(output) if images is None else SPLATS)
-    if output.resolve() == source.resolve():
+    if os.path.realpath(output) == os.path.realpath(source):
         raise InputError(f"output {output} is the input; expected another path")
     target = next((one for one in TARGETS if one.name == name), None)
     if target is None and name not in NAMES:

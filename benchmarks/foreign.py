@@ -15,9 +15,14 @@ from pathlib import Path
 
 import foreign_models as makers
 import numpy as np
+import pandas as pd
 import pycolmap
 import tyro
+from data import data_directory
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
+from initfree.benchmark.report.failure import roc_auc
 from initfree.errors import InputError
 from initfree.generator import generate
 from initfree.generator.database import write_database
@@ -28,6 +33,9 @@ SETS = ("set1", "set2", "set3", "set4", "set6", "set7", "set8", "thin1", "thin4"
 ATTACKS = ("towers", "facades", "street", "near-affine", "poster", "clusters", "pole", "spot")
 NOISE = (0.3, 0.6, 1.0)
 SPOILT = ((0.0, 0.0), (0.05, 0.0), (0.15, 0.0), (0.05, 0.03))
+FOCAL_OPEN = ("set7", "set8", "adversarial-near-affine")
+"""cameras in line before a facade, or far away: determined where the calibration is given, which leaves the focal length"""
+ANSWERS = ("accepted", "undecided", "not accepted")
 DATABASE = "database.db"
 KNOWN = ("global", "own")
 """makers that were given the true calibration and kept it: their models are judged as of calibrated cameras"""
@@ -59,7 +67,7 @@ def wrong_starts(rng: np.random.Generator) -> dict[str, Callable[[makers.Source]
     }
 
 
-def make(folder: Path, seeds: int = 4, first_seed: int = 500, each: int = 4) -> None:
+def make(folder: Path, seeds: int = 4, first_seed: int = 500, each: int = 4, real: bool = False) -> None:
     """Models with their labels, a folder each.
 
     Args:
@@ -67,40 +75,57 @@ def make(folder: Path, seeds: int = 4, first_seed: int = 500, each: int = 4) -> 
         seeds: Datasets of each set and attack.
         first_seed: Of the datasets.
         each: Wrong starts of each dataset, beside COLMAP's mappers and its adjustment from the truth.
+        real: Tracks with a truth in INITFREE_DATA (real/, adversarial/) in place of generated ones: `seeds` draws of wrong
+            starts each, and no mappers, because there is no database.
     """
+    names: list[str] = [*SETS, *(f"adversarial-{attack}" for attack in ATTACKS)]
+    if real:
+        root = data_directory()
+        names = [str(path.parent) for kind in ("real", "adversarial") for path in sorted(root.glob(f"{kind}/*/gt"))]
     for seed in range(first_seed, first_seed + seeds):
-        for name in (*SETS, *(f"adversarial-{attack}" for attack in ATTACKS)):
-            place = folder / f"{name}-{seed}"
+        for name in names:
+            place = folder / f"{Path(name).name}-{seed}"
             if (place / "done").exists():
                 continue
             place.mkdir(parents=True, exist_ok=True)
-            source = source_of(name, seed)
-            assert source.made is not None
-            (place / DATABASE).unlink(missing_ok=True)
-            write_database(source.made, place / DATABASE)
-            rng = np.random.default_rng([seed, *name.encode(), 1])
-            starts = wrong_starts(rng) | {"two-scenes": lambda s: makers.two_scenes(s, source_of("thin1", s.made.seed + 1))}
-            chosen = rng.permutation(list(starts))[:each].tolist()
-            wanted = {"adjusted": lambda s: makers.settled(makers.copy(s))}
-            wanted |= {how: partial(makers.mapped, database=place / DATABASE, how=how) for how in ("incremental", "global")}
-            for how, maker in (wanted | {how: starts[how] for how in chosen}).items():
-                try:
-                    model = maker(source)
-                except (InputError, RuntimeError, ValueError, np.linalg.LinAlgError) as error:
-                    print(place.name, how, "failed:", error, flush=True)
-                    continue
-                if model is None or model.num_reg_images() < 3 or model.num_points3D() < 30:
-                    continue
-                kept = place / how
-                kept.mkdir(exist_ok=True)
-                model.write(kept)
-                told = {"label": "wrong"} if how == "two-scenes" else makers.label(model, source)
-                told |= {"preset": name, "seed": seed, "maker": how}
-                told |= {"determined": source.made.config.determined, "all_images": len(source.made.names)}
-                told["pixels"] = model.compute_mean_reprojection_error()
-                (kept / "label.json").write_text(json.dumps(told))
-                print(place.name, how, told["label"], flush=True)
+            try:
+                source = makers.measured(Path(name, "input"), Path(name, "gt")) if real else source_of(name, seed)
+            except (ValueError, KeyError) as error:
+                print(place.name, "has no truth for every image:", error, flush=True)
+                (place / "done").touch()
+                continue
+            make_of(source, place, np.random.default_rng([seed, *Path(name).name.encode(), 1]), each, seed)
             (place / "done").touch()
+
+
+def make_of(source: makers.Source, place: Path, rng: np.random.Generator, each: int, seed: int) -> None:
+    """All models of one dataset."""
+    made = source.made
+    wanted: dict[str, Callable[[makers.Source], pycolmap.Reconstruction | None]] = {
+        "adjusted": lambda one: makers.settled(makers.copy(one))
+    }
+    if made is not None:
+        (place / DATABASE).unlink(missing_ok=True)
+        write_database(made, place / DATABASE)
+        wanted |= {how: partial(makers.mapped, database=place / DATABASE, how=how) for how in ("incremental", "global")}
+    starts = wrong_starts(rng) | {"two-scenes": lambda one: makers.two_scenes(one, source_of("thin1", seed + 1))}
+    chosen = rng.permutation(list(starts))[:each].tolist()
+    for how, maker in (wanted | {how: starts[how] for how in chosen}).items():
+        try:
+            model = maker(source)
+        except (InputError, RuntimeError, ValueError, np.linalg.LinAlgError) as error:
+            print(place.name, how, "failed:", error, flush=True)
+            continue
+        if model is None or model.num_reg_images() < 3 or model.num_points3D() < 30:
+            continue
+        (place / how).mkdir(exist_ok=True)
+        model.write(place / how)
+        told = {"label": "wrong"} if how == "two-scenes" else makers.label(model, source)
+        told |= {"preset": place.name.rpartition("-")[0], "seed": seed, "maker": how, "all_images": len(source.truth.names)}
+        told |= {"determined": made.config.determined if made is not None else "adversarial" not in str(place.parent)}
+        told["pixels"] = model.compute_mean_reprojection_error()
+        (place / how / "label.json").write_text(json.dumps(told))
+        print(place.name, how, told["label"], flush=True)
 
 
 def judge(folder: Path, rows: Path) -> None:
@@ -115,8 +140,11 @@ def judge(folder: Path, rows: Path) -> None:
         name = f"{path.parts[-3]}/{path.parts[-2]}"
         if name in done or not (path.parents[1] / "done").exists():
             continue
-        row = json.loads(path.read_text()) | {"path": name}
+        row = json.loads(path.read_text()) | {"path": name, "connected": connected(pycolmap.Reconstruction(path.parent))}
         for key, database in (("own", None), ("all", path.parents[1] / DATABASE)):
+            if database is not None and not database.exists():
+                row[key] = row["own"]
+                continue
             began = time.process_time()
             try:
                 found = check(path.parent, database, known=row["maker"] in KNOWN)
@@ -136,5 +164,60 @@ def judge(folder: Path, rows: Path) -> None:
         print(name, row["label"], row["own"]["verdict"], "|", row["all"]["verdict"], flush=True)
 
 
+def show(rows: Path, seeds: tuple[int, ...] = ()) -> None:
+    """How often each answer was given, and areas under the ROC curve.
+
+    Args:
+        rows: What `judge` wrote.
+        seeds: Datasets to count; by default all.
+    """
+    found = [json.loads(line) for line in rows.read_text().splitlines()]
+    found = [row for row in found if not seeds or row["seed"] in seeds]
+    for row in found:
+        row["kind"] = makers.kind_of(row) if "auc" in row else "wrong"
+    print("| models | | accepted | undecided | not accepted | with all matches: accepted | undecided | not accepted |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|")
+    groups = {
+        "good and determined": [row for row in found if row["kind"] == "good" and determined(row)],
+        "good, not determined": [row for row in found if row["kind"] == "good" and not determined(row)],
+        "neither": [row for row in found if row["kind"] == "neither"],
+        "wrong": [row for row in found if row["kind"] == "wrong"],
+    }
+    groups |= {
+        f"wrong, {how}": [row for row in groups["wrong"] if row["maker"] == how]
+        for how in sorted({row["maker"] for row in groups["wrong"]})
+    }
+    for name, some in groups.items():
+        counts = [sum(row[key]["verdict"] == answer for row in some) for key in ("own", "all") for answer in ANSWERS]
+        print(f"| {name} | {len(some)} | {' | '.join(map(str, counts))} |")
+    wrong, good = groups["wrong"], groups["good and determined"]
+    for name, weight in {
+        "mean reprojection error": lambda row: row["pixels"],
+        "check, its own observations": lambda row: row["own"]["weight"],
+        "check, all matches": lambda row: row["all"]["weight"],
+    }.items():
+        values = [weight(row) for row in wrong + good]
+        table = pd.DataFrame({"weight": values, "failed": [True] * len(wrong) + [False] * len(good)})
+        print(f"area under ROC, {name}: {roc_auc(table, 'weight'):.3f}")
+    seconds = [row["all"]["seconds"] for row in found]
+    print(f"CPU seconds with all matches: {np.median(seconds):.2f} in the median, {max(seconds):.1f} at most")
+
+
+def determined(row: dict) -> bool:
+    """Whether the observations hold the model: its images in one piece, and the focal length where its maker sought it."""
+    sought = row["maker"] not in KNOWN and row["preset"] in FOCAL_OPEN
+    return bool(row["determined"]) and bool(row["connected"]) and not sought
+
+
+def connected(model: pycolmap.Reconstruction) -> bool:
+    """Whether points with three observations join all registered images."""
+    place = {image_id: k for k, image_id in enumerate(sorted(model.reg_image_ids()))}
+    tracks = [sorted({place[e.image_id] for e in point.track.elements}) for point in model.points3D.values()]
+    pairs = [(track[0], other) for track in tracks if len(track) > 2 for other in track[1:]]
+    row, column = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(row)), (row, column)), shape=(len(place), len(place)))
+    return bool(connected_components(graph, directed=False)[0] == 1)
+
+
 if __name__ == "__main__":
-    tyro.extras.subcommand_cli_from_dict({"make": make, "judge": judge})
+    tyro.extras.subcommand_cli_from_dict({"make": make, "judge": judge, "show": show})

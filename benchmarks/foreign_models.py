@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pycolmap
@@ -21,7 +22,7 @@ from initfree.benchmark.mappers import global_mapping, with_landmark_ids
 from initfree.data.reconstruction import Reconstruction, nearest_rotation
 from initfree.evaluation import evaluate_models, global_rotation, similarity
 from initfree.generator import Dataset
-from initfree.io.colmap import reconstruction_of
+from initfree.io.colmap import find_model, reconstruction_of
 from initfree.io.quiet import quiet
 
 FITS = 4.0
@@ -45,6 +46,21 @@ class Source:
     truth: Reconstruction
     focal: float
     made: Dataset | None = None
+
+
+def measured(given: Path, truth: Path) -> Source:
+    """Real tracks, or kept ones, with the truth's poses and points; points that the truth lacks go."""
+    model, true = (pycolmap.Reconstruction(str(find_model(path) or path)) for path in (given, truth))
+    pose = {image.name: image.cam_from_world() for image in true.images.values()}
+    for image in model.images.values():
+        model.frame(image.frame_id).rig_from_world = pose[image.name]
+    for point_id in list(model.points3D):
+        if true.exists_point3D(point_id):
+            model.points3D[point_id].xyz = true.points3D[point_id].xyz
+        else:
+            model.delete_point3D(point_id)
+    focal = float(np.median([camera.mean_focal_length() for camera in true.cameras.values()]))
+    return Source(model, reconstruction_of(true), focal)
 
 
 def copy(source: Source) -> pycolmap.Reconstruction:
@@ -81,7 +97,7 @@ def retriangulated(model: pycolmap.Reconstruction) -> None:
     """Every point anew under the cameras, where most of its observations agree: of a landmark with two sides one remains."""
     for point_id in list(model.points3D):
         elements = model.points3D[point_id].track.elements
-        images = [model.images[e.image_id] for e in elements]
+        images: list[Any] = [model.images[e.image_id] for e in elements]
         rays, centres = [], []
         for image, element in zip(images, elements, strict=True):
             ray = image.camera.cam_from_img(image.points2D[element.point2D_idx].xy)
@@ -116,7 +132,7 @@ def retriangulated(model: pycolmap.Reconstruction) -> None:
 def moved(model: pycolmap.Reconstruction, image_ids: set[int], s: float, R: np.ndarray, about: np.ndarray) -> None:
     """Images turned and scaled about a place: X -> s R (X - about) + about."""
     for image_id in image_ids:
-        image = model.images[image_id]
+        image: Any = model.images[image_id]
         pose = image.cam_from_world()
         A = pose.rotation.matrix() @ R.T
         centre = s * R @ (image.projection_center() - about) + about

@@ -192,3 +192,35 @@ def test_view_shows_what_the_check_says(dataset, tmp_path):
     assert run("view", tmp_path, "--check", "--export", tmp_path / "page.html") == 0
     assert "0004.png" in (tmp_path / "page.html").read_text()
     assert run("view", tmp_path, "--database", tmp_path / "database.db", "--export", tmp_path / "page.html") == 2
+
+
+def test_photographs_take_the_place_of_a_database_where_they_may_be_kept(dataset, matches, tmp_path, capsys):
+    model = tmp_path / "model"
+    model.mkdir()
+    kept(dataset).write(str(model))
+    assert run("check", model, "--images", tmp_path) == 2
+    assert "--output" in capsys.readouterr().err
+    assert run("check", model, "--images", tmp_path, "--database", matches, "--output", tmp_path / "out") == 2
+    assert "one of the two" in capsys.readouterr().err
+    assert run("check", model, "--images", tmp_path, "--output", tmp_path / "out") == 2  # there is none
+
+
+def test_arrays_of_a_network_are_a_model():
+    dataset = generate("set2", 0, noise=0.5, cameras=12, points=800)
+    tracks = np.full((12, len(dataset.landmarks), 2), np.nan)
+    tracks[dataset.noisy.image, dataset.noisy.landmark] = dataset.noisy.pixel
+    extrinsics = np.concatenate([dataset.poses.rotations, dataset.poses.translations[:, :, None]], axis=2)
+    K = dataset.cameras[0].calibration_matrix()
+    size = (640, 480)
+    for points in (None, dataset.landmarks):
+        model = initfree.model_from_arrays(extrinsics, K, tracks, points=points, sizes=size)
+        assert model.num_reg_images() == 12
+        model.update_point_3d_errors()
+        assert model.compute_mean_reprojection_error() < 1.0
+        assert initfree.check(model).accepted
+    with pytest.raises(InputError, match="expected as many"):
+        initfree.model_from_arrays(extrinsics[:5], K, tracks, sizes=size)
+    with pytest.raises(InputError, match="for a rotation"):
+        initfree.model_from_arrays(extrinsics * [1.0, 1.0, 0.0, 1.0], K, tracks, sizes=size)
+    with pytest.raises(InputError, match="3 dimensions"):
+        initfree.model_from_arrays(extrinsics[0], K, tracks, sizes=size)

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from initfree.commands.options import OptionalOutput, Overwrite
 from initfree.engine.threads import set_threads
+from initfree.errors import InputError
 from initfree.io.run_json import plain, to_json
 from initfree.models.check import Check
 from initfree.models.check import check as check_model
@@ -24,6 +25,7 @@ def check(
     model: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="MODEL")],
     /,
     database: Path | None = None,
+    images: Path | None = None,
     output: OptionalOutput = None,
     known_intrinsics: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     json_: Annotated[bool, tyro.conf.arg(name="json"), tyro.conf.FlagCreatePairsOff] = False,
@@ -41,6 +43,8 @@ def check(
         database: The observations that the model was made from, best with all verified matches: COLMAP's database.db, or
             another of `initfree formats` with the same images. Without it the model's own are asked, from which its maker
             has deleted what misses: models of things that look alike may then pass.
+        images: Folder of the photographs, in place of a database: they are matched first, which takes as long as COLMAP's
+            feature extraction and matching. OUTPUT/database.db is kept and used again.
         output: Directory to write to.
         known_intrinsics: Intrinsics were calibrated beforehand, and not estimated from these images.
         json_: Print JSON, as in check.json.
@@ -51,6 +55,8 @@ def check(
     began = time.perf_counter()
     if threads is not None:
         set_threads(threads)
+    if images is not None:
+        database = _matched(images, database, output, quiet, threads, overwrite)
     found = check_model(model, database, known=known_intrinsics)
     if output is not None:
         write_check(found, output, overwrite=overwrite)
@@ -61,6 +67,24 @@ def check(
         if output is not None and not quiet:
             print(f"written: {output / REPORT} and {output / SUMMARY}")
     return 0 if found.accepted else NOT_ACCEPTED
+
+
+def _matched(
+    images: Path, database: Path | None, output: Path | None, quiet: bool, threads: int | None, overwrite: bool
+) -> Path:
+    """The matches of the photographs, as `initfree solve` makes them."""
+    if database is not None:
+        raise InputError("--images matches photographs and --database has their matches; expected one of the two")
+    if output is None:
+        raise InputError("--images keeps the matches of the photographs; expected --output to keep them in")
+    from initfree.commands.photographs import matched
+    from initfree.commands.solve_progress import Shown
+    from initfree.photographs import Matching
+
+    found, _, _ = matched(
+        images, output, Matching(), Shown(quiet=quiet), image_list=None, threads=threads, overwrite=overwrite
+    )
+    return found
 
 
 def _show(found: Check, seconds: float, quiet: bool) -> None:

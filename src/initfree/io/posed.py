@@ -11,6 +11,9 @@ from initfree.errors import InputError
 from initfree.io.rows import observations_of_rows
 
 _NOTHING: Index = np.empty(0, dtype=np.int64)
+_LEAST_SIZE = 1e-6
+"""of a matrix that is a rotation times a scale"""
+_ROUNDING = 1e-2
 _LEAST_DETERMINANT = 0.5
 """of a rotation, whose determinant is one: less is none, and no rounding either"""
 
@@ -25,11 +28,12 @@ def observations_of_poses(
 
 def rotations(source: object, R: Array, names: Sequence[str]) -> Array:
     """The same matrices, (n, 3, 3), each near a rotation, or an error that names the image."""
-    bad = ~np.isfinite(R).all(axis=(1, 2))
-    size = np.cbrt(np.abs(np.linalg.det(np.where(bad[:, None, None], np.eye(3), R))))
-    unit = R / np.maximum(size, 1e-300)[:, None, None]
+    finite = np.isfinite(R).all(axis=(1, 2))
+    size = np.cbrt(np.abs(np.linalg.det(np.where(finite[:, None, None], R, 0.0))))
+    sound = (size > _LEAST_SIZE) & (size < 1.0 / _LEAST_SIZE)
+    unit = np.where(sound[:, None, None], R, np.eye(3)) / np.where(sound, size, 1.0)[:, None, None]
     off = np.abs(unit @ unit.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2), initial=0.0)
-    bad |= (np.linalg.det(np.where(bad[:, None, None], np.eye(3), unit)) < _LEAST_DETERMINANT) | (off > 1e-2)
+    bad = ~sound | (np.linalg.det(unit) < _LEAST_DETERMINANT) | (off > _ROUNDING)
     if bad.any():
         k = int(np.argmax(bad))
         raise InputError(f"{source}: image {names[k]!r} has {R[k].tolist()} for a rotation; expected one")

@@ -36,8 +36,11 @@ MAX_FOCAL_CHANGE = 0.03
 """share by which a focal length may be off the one that the observations have"""
 MIN_DEVIATIONS = 5.0
 """standard deviations of a focal length, below which a change of it is chance"""
-FOCAL_CHECKS = {CERTAIN_FOCAL_LENGTH, "focal length", "one focal length"}
-"""of the certificate: they say that the observations leave the focal length open, not that the model is wrong"""
+JOINTS = {"even joints", "safe joints"}
+OPEN = JOINTS | {CERTAIN_FOCAL_LENGTH, "focal length", "one focal length"}
+"""checks of the certificate that say that something is open, not that the model is wrong"""
+_GRADED = 0.09
+"""by how much the strongest doubt weighs more than the weakest"""
 SETTLED = {"even cameras", "coherent errors", "safe parallax"}
 """doubts whether a reconstruction is turned or bent: a solve from nothing that finds the same cameras settles these. It has
 the same matches, so doubts about matches it does not settle"""
@@ -100,12 +103,19 @@ def unjudged(posed: tuple[str, ...], judged: Sequence[Problem]) -> Witness:
 
 
 def certified(certificate: Certificate, where: str) -> Witness:
-    """What the certificate says; a focal length that the observations leave open is a doubt."""
+    """What the certificate says.
+
+    A focal length that the observations leave open is a doubt, and so is a joint that fits less than the rest: two parts are
+    joined wrongly, or many matches are of things that only look alike.
+    """
     failed = [f for f in certificate.findings if not (f.passed or settled(certificate.evidence, f))]
-    hard = [f for f in failed if not f.doubt and f.check not in FOCAL_CHECKS]
+    hard = [f for f in failed if not (f.doubt or f.check in OPEN)]
     told = hard or failed
     sentence = f"{where}: {'; '.join(f.reason for f in told) if told else certificate.reason}"
-    weight = 1.0 + max(-f.margin for f in hard) if hard else DOUBT if failed else _calm(certificate.findings)
+    if not hard and any(f.check in JOINTS for f in failed):
+        sentence += " (two parts are joined wrongly, or many matches are of things that only look alike)"
+    worst = max((-f.margin for f in told), default=0.0)
+    weight = 1.0 + worst if hard else DOUBT + _GRADED * min(worst, 1.0) if failed else _calm(certificate.findings)
     return Witness(f"certificate, {where}", weight, sentence, tuple(dict.fromkeys(n for f in told for n in f.failing)))
 
 

@@ -27,7 +27,6 @@ from initfree.io.load import load_observations
 from initfree.models.judged import all_observations, own_problem
 from initfree.models.witnesses import (
     DOUBT,
-    SETTLED,
     Intrinsics,
     Witness,
     at_optimum,
@@ -196,7 +195,7 @@ def _check(model: pycolmap.Reconstruction, source: str, seen: Observations | Non
     if _could_settle(witnesses, list(judged.values())):
         witness = independent(certificate.evidence)
         if witness.weight < DOUBT:
-            judged = {where: judge(one.evidence.adding(confirmed=True)) for where, one in judged.items()}
+            judged = {where: judge(one.evidence.adding(confirmed=frozenset({"start"}))) for where, one in judged.items()}
             witnesses[: len(judged)] = [certified(one, where) for where, one in judged.items()]
             *_, certificate = judged.values()
         witnesses.append(witness)
@@ -217,7 +216,7 @@ def _could_settle(witnesses: list[Witness], certificates: list[Certificate]) -> 
     if any(one.refuses for one in witnesses) or not any(one.doubts for one in witnesses):
         return False
     failed = [finding for certificate in certificates for finding in certificate.findings if not finding.passed]
-    return all(finding.check in SETTLED for finding in failed)
+    return all("start" in finding.settled_by for finding in failed)
 
 
 def has_observations(model: pycolmap.Reconstruction) -> bool:

@@ -41,9 +41,6 @@ OPEN = JOINTS | {CERTAIN_FOCAL_LENGTH, "focal length", "one focal length"}
 """checks of the certificate that say that something is open, not that the model is wrong"""
 _GRADED = 0.09
 """by how much the strongest doubt weighs more than the weakest"""
-SETTLED = {"even cameras", "coherent errors", "safe parallax"}
-"""doubts whether a reconstruction is turned or bent: a solve from nothing that finds the same cameras settles these. It has
-the same matches, so doubts about matches it does not settle"""
 _STEPS = 30
 
 

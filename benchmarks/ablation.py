@@ -29,6 +29,7 @@ import tyro
 from certificate import of_one_point
 from data import bal_file, data_directory
 from rich.console import Console
+from survey import problem_of, survey, truth_of
 
 import initfree
 from initfree.api import as_model
@@ -63,6 +64,8 @@ DATABASES = (
     "photographs/notredame",
     "photographs/scodive",
 )
+SURVEYS = (100, 200)
+"""cameras"""
 BAL = ("ladybug-49", "trafalgar-21", "dubrovnik-16")
 LEAST_AUC20 = 90.0
 NEAR_ORACLE = 1.0
@@ -113,6 +116,12 @@ def of_real(name: str) -> Case:
     return Case(initfree.load(place / "input"), as_model(truth) if truth.is_dir() else None)
 
 
+def of_survey(cameras: int) -> Case:
+    dataset = generate(survey(cameras), seed=SEED, shuffle=True, noise=0.5, outliers=0.05)
+    problem = problem_of(dataset)
+    return Case(problem, truth_of(dataset))
+
+
 def of_bal(name: str) -> Case:
     return Case(initfree.load(bal_file(name)))
 
@@ -154,6 +163,7 @@ def cases() -> dict[str, Callable[[], Case]]:
         made[f"intrinsics: {name} 8% off"] = partial(of_set, name, SEED + k, "refine", 1.08)
         made[f"intrinsics: {name} 8% off, given as known"] = partial(of_set, name, SEED + k, None, 1.08, outliers=0.05)
     made |= {f"real: {name}": partial(of_real, name) for name in REAL}
+    made |= {f"surveys: {cameras} cameras": partial(of_survey, cameras) for cameras in SURVEYS}
     made |= {f"BAL: {name}": partial(of_bal, name) for name in BAL}
     made |= {f"databases: {name.rpartition('/')[2]}": partial(of_database, name) for name in DATABASES}
     for k, name in enumerate(ATTACKS):

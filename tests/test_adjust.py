@@ -12,6 +12,8 @@ from models import CAMERA_PARAMS
 from initfree.errors import InputError
 from initfree.models.adjust import AdjustOptions, Known, adjust
 
+pytestmark = pytest.mark.slow
+
 SAME = 1e-6
 """of the cost"""
 

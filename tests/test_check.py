@@ -16,6 +16,8 @@ from initfree.generator.database import write_database
 from initfree.io.colmap import observations_of
 from initfree.io.convert import convert
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def dataset():

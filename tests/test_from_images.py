@@ -37,7 +37,7 @@ def rendered(tmp_path_factory):
 
 def test_rendered_images_become_a_model(rendered, tmp_path, capsys):
     with pytest.raises(SystemExit) as ended:
-        # Eight images of a straight walk do not tell the focal length: that of the database is said to be known.
+        # Eight images of a straight walk do not determine the focal length: that of the database is said to be known.
         main([
             "solve", str(rendered / "database.db"), "--intrinsics", "known",
             "--output", str(tmp_path / "out"), "--images", str(rendered / "images"),

@@ -21,6 +21,8 @@ from initfree.viewer import read_scene
 pytest.importorskip("viser", reason="viser is not installed: the view is not looked at")
 from initfree.viewer.server import Viewer
 
+pytestmark = pytest.mark.slow
+
 _RUN = "document.title='ran';window.ran=1"
 SCRIPTS = (
     f"<script>{_RUN}</script>.jpg",

@@ -14,6 +14,8 @@ from initfree.certificate.history import History
 from initfree.generator import generate
 from initfree.generator.dataset import Dataset
 
+pytestmark = pytest.mark.slow
+
 
 def made(name: str, seed: int = 0, **spoilt: float) -> Dataset:
     return generate(f"adversarial-{name}", seed=seed, shuffle=True, noise=0.5, **spoilt)

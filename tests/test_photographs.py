@@ -14,6 +14,8 @@ from initfree.data.reconstruction import Reconstruction
 from initfree.stages.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.stages.euclidean.residuals import consensus, residuals
 
+pytestmark = pytest.mark.slow
+
 FOCAL, MIDDLE = 420.0, np.array([320.0, 240.0])
 
 

@@ -19,6 +19,8 @@ from initfree.photographs import Matching, database, pairs
 from initfree.photographs.files import photographs_in
 from initfree.photographs.pairs import alike, chosen_pairs
 
+pytestmark = pytest.mark.slow
+
 FAST = Matching(features=500, image_size=320)
 NONE = np.zeros((0, 128), dtype=np.uint8)
 FLAGS = ("--features", 3000, "--image-size", 640)

@@ -37,6 +37,8 @@ from initfree.errors import InputError, printable
 from initfree.io import boundary, formats
 from initfree.io.load import load, load_observations
 
+pytestmark = pytest.mark.slow
+
 READERS = tuple(name for name in mutations.READERS if name != "bal.bz2")
 SECONDS = 60
 

@@ -17,6 +17,8 @@ from initfree.io.load import load_observations
 from initfree.io.staged import staged_file
 from initfree.io.written import read_record
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory) -> Path:

@@ -109,7 +109,7 @@ def test_focal_lengths_that_images_do_not_tell_are_not_accepted(scene, noise):
     result = initfree.solve(initfree.load(to_reconstruction(shifted, "SIMPLE_PINHOLE"), intrinsics="unknown"))
     assert not result.certificate.accepted
     # Without a focal length a scene seen from one side may be turned inside out too.
-    assert any(word in result.certificate.reason for word in ("do not tell the focal length", "inside out"))
+    assert any(word in result.certificate.reason for word in ("do not determine the focal length", "inside out"))
 
 
 def test_wrong_intrinsics_are_refined(scene):

@@ -22,6 +22,8 @@ from initfree.generator.blender import archive, client
 from initfree.generator.config import Config
 from initfree.generator.presets import as_table, load
 
+pytestmark = pytest.mark.slow
+
 needs_blender = pytest.mark.skipif(not client.installed(), reason="Blender's Python module bpy is not set up (make blender)")
 SCRIPT = Path(__file__).with_name("extension_script.py")
 

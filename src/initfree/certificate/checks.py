@@ -205,8 +205,8 @@ def certain_cameras(e: Evidence) -> Finding | None:
     above = np.minimum(1.0 - u.rotation / T.MAX_CAMERA_TURN, 1.0 - u.centre / T.MAX_CAMERA_SHIFT)
     k = int(np.argmin(above))
     reason = (
-        f"image {e.names[k]!r} is held by little: the standard deviation of its rotation is {u.rotation[k]:.2g} degrees, "
-        f"that of its place {u.centre[k]:.2g} of the scene's extent"
+        f"image {e.names[k]!r} is poorly determined: the standard deviation of its rotation is {u.rotation[k]:.2g} degrees, "
+        f"that of its position {u.centre[k]:.2g} of the scene's extent"
     )
     return Finding(CERTAIN_CAMERAS, float(above[k]), reason, _named(e, above < 0.0))
 
@@ -338,9 +338,7 @@ def focal_length(e: Evidence) -> Finding | None:
     """Other focal lengths must fit worse, unless the intrinsics are exact: see `focal.focal_rise`."""
     if e.focal_rise is None:
         return None
-    reason = (
-        f"the images do not tell the focal length: one {T.LONGER_FOCAL - 1.0:.0%} longer fits as well, with other depths"
-    )
+    reason = f"the images do not determine the focal length: one {T.LONGER_FOCAL - 1.0:.0%} longer fits as well, with other depths"
     return Finding("focal length", e.focal_rise / T.SIGNIFICANT - 1.0, reason)
 
 
@@ -350,7 +348,7 @@ def one_focal_length(e: Evidence) -> Finding | None:
     if f is None:
         return None
     reason = (
-        f"the images do not tell the focal length: it is {f.shortest:.0f} px with a {f.models[0]} camera and "
+        f"the images do not determine the focal length: it is {f.shortest:.0f} px with a {f.models[0]} camera and "
         f"{f.longest:.0f} px with a {f.models[1]} one, which fit about as well"
     )
     return Finding("one focal length", 1.0 - f.spread / T.MAX_FOCAL_SPREAD, reason)
@@ -362,9 +360,7 @@ def certain_focal_length(e: Evidence) -> Finding | None:
         return None
     focal = e.uncertainty.focal
     k = int(np.argmax(focal))
-    reason = (
-        f"the images do not tell the focal length: the standard deviation of that of image {e.names[k]!r} is {focal[k]:.0%}"
-    )
+    reason = f"the images do not determine the focal length: the standard deviation of that of image {e.names[k]!r} is {focal[k]:.0%}"
     return Finding(CERTAIN_FOCAL_LENGTH, 1.0 - float(focal[k]) / T.MAX_FOCAL_DEVIATION, reason)
 
 

@@ -77,7 +77,7 @@ ADVICE = (
         ("baselines", "parallax", "safe parallax"),
     ),
     Advice(
-        "the images do not tell the focal length",
+        "the images do not determine the focal length",
         "the motion of the camera does not determine it",
         "give intrinsics, or also turn the camera",
         ("focal length", "one focal length", "certain focal length", "shared cameras"),

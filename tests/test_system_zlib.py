@@ -5,7 +5,10 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="libraries share their symbols otherwise")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="libraries share their symbols otherwise"),
+]
 _COMPRESS = "import zlib; assert zlib.decompress(zlib.compress(b'ab' * 10**6)) == b'ab' * 10**6"
 _PICTURE = """
 import io

@@ -120,6 +120,7 @@ AFTER = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mistake", AFTER)
 def test_what_only_a_solve_shows_is_tried_and_said(tmp_path, mistake, capsys):
     """In one camera of six: the sentence says what to mend."""

@@ -338,7 +338,8 @@ def focal_length(e: Evidence) -> Finding | None:
     """Other focal lengths must fit worse, unless the intrinsics are exact: see `focal.focal_rise`."""
     if e.focal_rise is None:
         return None
-    reason = f"the images do not determine the focal length: one {T.LONGER_FOCAL - 1.0:.0%} longer fits as well, with other depths"
+    longer = f"{T.LONGER_FOCAL - 1.0:.0%}"
+    reason = f"the images do not determine the focal length: one {longer} longer fits as well, with other depths"
     return Finding("focal length", e.focal_rise / T.SIGNIFICANT - 1.0, reason)
 
 
@@ -360,7 +361,10 @@ def certain_focal_length(e: Evidence) -> Finding | None:
         return None
     focal = e.uncertainty.focal
     k = int(np.argmax(focal))
-    reason = f"the images do not determine the focal length: the standard deviation of that of image {e.names[k]!r} is {focal[k]:.0%}"
+    reason = (
+        "the images do not determine the focal length: the standard deviation of that of image "
+        f"{e.names[k]!r} is {focal[k]:.0%}"
+    )
     return Finding(CERTAIN_FOCAL_LENGTH, 1.0 - float(focal[k]) / T.MAX_FOCAL_DEVIATION, reason)
 
 

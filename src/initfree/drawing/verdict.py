@@ -68,7 +68,7 @@ ADVICE = (
         "... look at the same places from the same sides, but share only 20% of what they should",
         "parts that look alike (facades, towers) were probably merged",
         "images that show the difference; of a video, `--pairs sequential`",
-        ("not doubled", "nothing twice"),
+        ("not doubled", "nothing twice", "one joint"),
     ),
     Advice(
         "rotations alone explain the images to 0.8 px: the cameras only turn",

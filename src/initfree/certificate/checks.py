@@ -411,8 +411,9 @@ def settles(e: Evidence, witness: Witness) -> bool:
         return e.history.searching or _stays(e.with_own_focal_lengths)
     if witness == "joint":
         c = e.contradiction
-        told = c is not None and (c.asked or "matches" in e.history.confirmed)
-        return told and not (c.found and not e.other_joint_doubles)
+        if c is None or not (c.asked or "matches" in e.history.confirmed):
+            return False
+        return not c.found or e.other_joint_doubles
     return False
 
 

@@ -82,12 +82,12 @@ def farthest_apart(
 
 def _common_image(tracks: Tracks, counts: NDArray[np.bool_], first: Index, second: Index) -> NDArray[np.bool_]:
     """(pairs,): whether an image sees both."""
-    keys = [
+    one, other = (
         (pair * tracks.cameras + tracks.cam[rows])[counts[rows]]
-        for pair, rows in (_rows(tracks, one) for one in (first, second))
-    ]
+        for pair, rows in (_rows(tracks, landmarks) for landmarks in (first, second))
+    )
     common = np.zeros(len(first), dtype=bool)
-    common[np.intersect1d(*keys) // tracks.cameras] = True
+    common[np.intersect1d(one, other) // tracks.cameras] = True
     return common
 
 

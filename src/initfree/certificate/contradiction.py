@@ -87,8 +87,8 @@ class _Misfits:
 
     def subset(self, chosen: Index) -> "_Misfits":
         length = np.diff(self.ptr)[chosen]
-        rows = np.concatenate([np.arange(self.ptr[k], self.ptr[k + 1]) for k in chosen] or [np.empty(0, dtype=np.int64)])
         ptr = np.concatenate([[0], np.cumsum(length)])
+        rows = np.arange(ptr[-1]) + np.repeat(self.ptr[chosen] - ptr[:-1], length)
         return _Misfits(self.mine[chosen], self.theirs[chosen], ptr, self.cam[rows], self.m[rows], self.unit[rows])
 
 
@@ -143,7 +143,8 @@ def _of_tracks(problem: Problem, reconstruction: Reconstruction, smaller: NDArra
         placed.append(xyz)
         fits.append(np.bincount(part.tracks.landmark, weights=near) >= 2)
     theirs = ~smaller[which]
-    seen = _Misfits(*placed, _pointer(landmark[theirs], len(placed[0])), which[theirs], m[theirs], unit[theirs])
+    pointer = _pointer(landmark[theirs], len(placed[0]))
+    seen = _Misfits(placed[0], placed[1], pointer, which[theirs], m[theirs], unit[theirs])
     here = _medians(seen, reconstruction, seen.mine)
     usable = fits[0] & fits[1] & np.isfinite(here)
     fitting = int(np.count_nonzero(usable & (here <= INLIER_PIXELS)))

@@ -43,7 +43,7 @@ from initfree.certificate.twins import Duplication, duplication
 from initfree.certificate.uncertainty import CameraSystem, Uncertainty, camera_system
 from initfree.data.problem import Problem, restricted
 from initfree.data.reconstruction import Reconstruction
-from initfree.data.tracks import Array, Tracks
+from initfree.data.tracks import Array, Index, Tracks
 from initfree.stages.euclidean import FreeIntrinsics
 from initfree.stages.euclidean.residuals import INLIER_PIXELS, Residuals, consensus, residuals
 
@@ -445,7 +445,7 @@ _EXPENSIVE: dict[str, Callable[[Evidence], dict[str, float]]] = {
 """figures that cost more, as numbers"""
 
 
-def given_lengths(problem: Problem) -> Array:
+def given_lengths(problem: Problem) -> Index:
     """(landmarks,): observations that the input has of each in the images of the problem."""
     o = problem.observations
     ids = np.sort(o.landmark_id[np.isin(o.image, problem.images)])

@@ -5,7 +5,15 @@ import time
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from initfree.commands.solve_progress import Shown
 from initfree.io.formats import recognised
@@ -54,7 +62,7 @@ class MatchingProgress:
             TextColumn("{task.description:<8}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
             TextColumn("left"), TimeRemainingColumn(), console=self._console, disable=not live,
         )  # fmt: skip
-        self._tasks: dict[str, tuple[int, float]] = {}
+        self._tasks: dict[str, tuple[TaskID, float]] = {}
         self._told = 0.0
 
     def __enter__(self) -> "MatchingProgress":

@@ -11,12 +11,12 @@ import pytest
 from commanding import write_ring
 
 import initfree
-from initfree.commands import extras
+from initfree import extras
 from initfree.commands.cli import BENCH, COMMANDS, _load, main
-from initfree.commands.extras import extra_of
 from initfree.commands.warmup import _ring
 from initfree.data.problem import Problem
 from initfree.engine.compilation import kept, kernels, must_compile
+from initfree.extras import extra_of
 
 pytestmark = pytest.mark.slow
 
@@ -74,13 +74,49 @@ def test_mistyped_commands(arguments, word, capsys):
     assert out == ""
 
 
-def test_mistyped_flags(tmp_path, capsys):
-    assert run("solve", str(tmp_path), "--outptu", "out") == 2
-    assert "'--outptu' is no option of `initfree solve`; did you mean '--output'?" in capsys.readouterr().err
-    assert run("solve", str(tmp_path), "-o", "out", "--lineer-solver", "power") == 2
-    err = capsys.readouterr().err
-    assert "--linear-solver" in err
-    assert "is no option" not in err  # tyro has told
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("solve x --outptu out", "'--outptu' is no option of `initfree solve`; did you mean '--output'?"),
+        ("solve --outptu=out x", "'--outptu' is no option of `initfree solve`; did you mean '--output'?"),
+        (
+            "solve x -o y --lineer-solver power",
+            "'--lineer-solver' is no option of `initfree solve`; did you mean '--linear-s",
+        ),
+        ("solve x -o y --bogus 3", "'--bogus' is no option of `initfree solve` ("),
+        ("solve", "`initfree solve` needs INPUT and --output PATH"),
+        ("convert a", "`initfree convert` needs OUT"),
+        ("view a b c", "`initfree view` does not take c"),
+        ("solve x -o y --strategy aut", "--strategy is 'aut'; expected one of auto, single"),
+        ("solve x -o y --threads", "--threads has no value; expected one"),
+        ("solve x -o y --threads a", "--threads is 'a'; expected INT"),
+        ("solve x -o y --scale-points a", "--scale-points is 'a'; expected STR STR"),
+        ("generate set1 -o y --noise abc", "--noise is 'abc'; expected FLOAT"),
+        ("view x --max-points q", "--max-points is 'q'; expected INT"),
+    ],
+)
+def test_a_command_line_that_cannot_be_read_is_one_sentence(arguments, says, capsys):
+    assert run(*arguments.split()) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith(f"initfree: error: {says}")
+    assert err.count("\n") == 1
+    assert out == ""
+
+
+def test_help_fits_the_terminal(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "60")
+    assert run("solve", "--help") == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 60
+
+
+def test_a_system_without_signal_masks_is_told_at_once(monkeypatch, capsys):
+    """Windows has none, and no locks on folders either."""
+    monkeypatch.delattr(signal, "pthread_sigmask")
+    assert run("solve", "x", "-o", "y") == 2
+    assert capsys.readouterr().err == "initfree: error: this system is neither Linux nor macOS; on Windows, expected " + (
+        "initfree within WSL\n"
+    )
+    assert run("--help") == 0
 
 
 def test_completion_knows_commands_and_flags(capsys):

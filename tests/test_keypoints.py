@@ -106,3 +106,85 @@ def test_the_traffic_array_is_read():
     assert len(o.images) == 7
     assert len(o.image) == 4082 + 150
     assert np.median([camera.focal_length_x for camera in o.cameras.values()]) == pytest.approx(1707.0, abs=30.0)
+
+
+CALIBRATION = """
+[cam_{k}]
+name = "cam{k}"
+size = [640, 480]
+matrix = [[420.0, 0.0, 320.0], [0.0, 420.0, 240.0], [0.0, 0.0, 1.0]]
+distortions = [0.0, 0.0, 0.0, 0.0, 0.0]
+rotation = [0.0, 0.0, 0.0]
+translation = [0.0, 0.0, 0.0]
+fisheye = false
+"""
+SHEET = """%YAML:1.0
+---
+image_width: 640
+image_height: 480
+camera_matrix: !!opencv-matrix
+   rows: 3
+   cols: 3
+   dt: d
+   data: [ 4.2e+02, 0., 320., 0., 420., 240.,
+       0., 0., 1. ]
+distortion_coefficients: !!opencv-matrix
+   rows: 5
+   cols: 1
+   dt: d
+   data: [ 0., 0., 0., 0., 0. ]
+"""
+
+
+def calibrated(folder: Path, kind: str) -> Path:
+    """A recording with a calibration of anipose's or OpenCV's kind beside it."""
+    path = write_deeplabcut(folder)
+    if kind == "anipose":
+        (path / "calibration.toml").write_text("".join(CALIBRATION.format(k=k) for k in range(6)) + "\n[metadata]\n")
+    else:
+        for k in range(6):
+            (path / f"cam{k}.{kind}").write_text(SHEET)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["anipose", "yml", "yaml"])
+def test_calibrations_beside_keypoints(tmp_path, kind):
+    o = load_observations(calibrated(tmp_path / "poses", kind))
+    assert o.intrinsics == "known"
+    assert not o.sizes_guessed
+    assert not o.notes
+    for camera in o.cameras.values():
+        assert (camera.width, camera.height) == (640, 480)
+        assert camera.calibration_matrix() == pytest.approx(np.array([[420.0, 0, 320], [0, 420.0, 240], [0, 0, 1]]))
+    assert initfree.solve(initfree.load(tmp_path / "poses")).accepted
+
+
+def test_without_a_calibration_the_sizes_are_a_guess_that_is_said(tmp_path):
+    o = load_observations(write_deeplabcut(tmp_path / "poses"))
+    assert o.sizes_guessed
+    assert "are a guess from where the detections lie" in o.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ('"cam3"', '"other"', "has no camera 'cam3'; it has cam0"),
+        ("size = [640, 480]", "size = [640]", "expected width and height in pixels"),
+        ("[0.0, 0.0, 1.0]]", "[0.0, 0.0]]", "expected numbers"),
+        ("420.0", "-420.0", "f > 0"),
+        ("[cam_0]", "[cam_0", "cannot be read as TOML"),
+    ],
+)
+def test_what_is_wrong_in_a_calibration_is_named(tmp_path, before, after, told):
+    path = calibrated(tmp_path / "poses", "anipose")
+    text = (path / "calibration.toml").read_text()
+    (path / "calibration.toml").write_text(text.replace(before, after, 1))
+    with pytest.raises(InputError, match=re.escape(told)):
+        load_observations(path)
+
+
+def test_two_calibrations_are_refused(tmp_path):
+    path = calibrated(tmp_path / "poses", "anipose")
+    (path / "older.toml").write_text((path / "calibration.toml").read_text())
+    with pytest.raises(InputError, match=r"calibration\.toml and older\.toml; expected one"):
+        load_observations(path)

@@ -534,7 +534,20 @@ def test_poses_and_stages_by_name(result: initfree.Result):
         result.stage("foo")
 
 
-@pytest.mark.parametrize("cameras", ["SIMPLE", Path("cameras.txt"), 420.0], ids=["text", "path", "number"])
+@pytest.mark.parametrize(
+    "cameras", ["SIMPLE", ["SIMPLE"] * 14, Path("cameras.txt"), 420.0], ids=["text", "texts", "path", "number"]
+)
 def test_cameras_that_are_no_cameras_are_refused(scene: Scene, cameras: object):
     with pytest.raises(initfree.InputError, match=r"cameras is .*; expected K matrices \(3x3\) or pycolmap.Camera objects"):
         initfree.Problem.from_tracks(*arrays(scene), cameras=cameras)
+
+
+def test_guessed_sizes_are_said_and_in_the_deviations(scene: Scene):
+    pixels = 420.0 * scene.m + (320.0, 240.0)
+    image, landmark, _ = arrays(scene)
+    given = initfree.Problem.from_tracks(image, landmark, pixels, sizes=(640, 480))
+    guessed = initfree.Problem.from_tracks(image, landmark, pixels)
+    assert given.observations.notes == ()
+    assert "are a guess from where the detections lie" in guessed.observations.notes[0]
+    rotation = [np.median(initfree.solve(one).uncertainty.rotation) for one in (given, guessed)]
+    assert rotation[1] > 10.0 * rotation[0]

@@ -10,8 +10,9 @@ from commanding import run
 from models import to_reconstruction
 from synthetic import ring
 
+import initfree
 from initfree.certificate.checks import CHECKS
-from initfree.drawing.verdict import ADVICE, counted, verdict_of, why_not_the_cheapest
+from initfree.drawing.verdict import ADVICE, counted, reasons_below, verdict_of, why_not_the_cheapest
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -62,6 +63,13 @@ def test_two_scenes_are_two_models_each_with_its_verdict(two, tmp_path, capsys):
     assert "All 10 images agree with each other" in (tmp_path / "one.html").read_text()
 
 
+def test_two_scenes_in_memory_are_said_too(two):
+    result = initfree.solve(two)
+    assert repr(result).startswith("Result(14 of 24 cameras")
+    assert "14 of 24" in result._repr_html_()
+    assert result.notes[-1].startswith("nothing joins the 2 parts of the input; 10 images are not in this one")
+
+
 def test_a_users_second_model_is_not_replaced_by_a_second_scene(two, tmp_path, capsys):
     (tmp_path / "sparse" / "1").mkdir(parents=True)
     (tmp_path / "sparse" / "1" / "mine.bin").write_text("keep")
@@ -95,6 +103,37 @@ def test_one_camera_that_does_not_fit_is_one_sentence():
     verdict = verdict_of(found)
     assert verdict.sentence == "cam4 does not fit the other 5 (1% of its detections fit); the other 5 agree"
     assert [advice.try_this for advice in verdict.advice] == ["better matches, or leave it out (`--image-list`)"]
+
+
+def left_out(name: str, why: str, **changes: object) -> dict:
+    """A run whose one reason is a camera that was left out."""
+    reason = f"only 5 of 6 images form one consistent reconstruction, without {name} ({why})"
+    problem = {"cameras": 5, "dropped": {"images": [name], "components": 1}, "array": True}
+    return a_run(certificate=refused([], reason, check="left out"), problem=problem) | changes
+
+
+def test_a_camera_that_was_left_out_is_one_sentence_and_no_reason_comes_twice():
+    found = left_out("cam4", "image 'cam4' fits only 1% of its observations")
+    sentence = "cam4 does not fit the other 5 (image 'cam4' fits only 1% of its observations); the other 5 agree"
+    assert verdict_of(found).sentence == sentence
+    assert reasons_below(found) == []
+
+
+def test_a_mistake_that_explains_a_camera_is_the_sentence():
+    how = "shows in each frame what the others show 3.00 frames earlier (± 0.001)"
+    late = verdict_of(left_out("cam4", "fits little", out_of_step={"cam4": how}))
+    assert late.sentence == f"cam4 is out of step: it {how}"
+    assert [advice.try_this for advice in late.advice] == ["correct its frame numbers and solve again"]
+    swapped = verdict_of(left_out("cam4", "fits little", exchanges={"cam4": "fits if x and y are exchanged"}))
+    assert swapped.sentence == "cam4 fits if x and y are exchanged"
+    assert [advice.try_this for advice in swapped.advice] == ["mend the table and solve again"]
+    # An offset of a camera that fits is no reason of the refusal.
+    other = left_out("cam4", "fits little", out_of_step={"cam1": how})
+    assert verdict_of(other).sentence.startswith("cam4 does not fit")
+
+
+def test_arrays_have_cameras():
+    assert verdict_of(a_run(problem=a_run()["problem"] | {"array": True})).sentence == "all 6 cameras agree with each other"
 
 
 def test_others_are_said_to_agree_only_if_they_do():

@@ -49,7 +49,21 @@ def solve(
         truth: Reconstruction whose rotations are used with `rotations="truth"`, and for nothing else.
         on_progress: Called with each step of each stage.
     """
-    problem = as_problem(problem)
+    result = _solve(as_problem(problem), config, strategy, truth, on_progress)
+    parts, gone = result.problem.dropped.components, len(result.problem.dropped.images)
+    if parts < 2:
+        return result
+    note = f"nothing joins the {parts} parts of the input; {gone} images are not in this one: solve_components solves each"
+    return replace(result, notes=(*result.notes, note))
+
+
+def _solve(
+    problem: Problem,
+    config: SolveConfig | None,
+    strategy: Strategy,
+    truth: Model | None = None,
+    on_progress: OnProgress | None = None,
+) -> Result:
     config = as_config(config)
     if strategy not in ("auto", "single"):
         raise InputError(f"strategy is {strategy!r}; expected one of auto, single")
@@ -118,7 +132,7 @@ def solve_components(
     taken: set[str] = set()
     rest: Problem | None = problem
     while rest is not None:
-        result = solve(rest, config, strategy, on_progress=on_progress)
+        result = _solve(rest, config, strategy, on_progress=on_progress)
         if result.accepted or not found or set(problem.names).isdisjoint(rest.names):
             found.append(result)
         taken |= set(result.problem.names if result.accepted else rest.names)

@@ -242,13 +242,15 @@ class Result:
         verdict = "accepted" if self.accepted else "not accepted"
         cameras, landmarks = len(self.reconstruction.R), len(self.reconstruction.xyz)
         median = self.certificate.evidence.median_pixels
-        return f"Result({cameras} cameras, {landmarks} landmarks, median error {median:.2g} px, {verdict})"
+        gone = len(self.problem.dropped.images)
+        placed = f"{cameras} of {cameras + gone}" if gone else f"{cameras}"
+        return f"Result({placed} cameras, {landmarks} landmarks, median error {median:.2g} px, {verdict})"
 
     def _repr_html_(self) -> str:
         """A short table for notebooks."""
         evidence = self.certificate.evidence
         rows = {
-            "cameras": len(self.reconstruction.R),
+            "cameras": f"{len(self.reconstruction.R)} of {len(self.reconstruction.R) + len(self.problem.dropped.images)}",
             "landmarks": len(self.reconstruction.xyz),
             "observations": self.problem.tracks.observations,
             "median error": f"{evidence.median_pixels:.3g} px",

@@ -12,7 +12,9 @@ try:
     import pyarrow as _pyarrow  # noqa: F401
     import pydantic as _pydantic  # noqa: F401
 except ImportError as error:
-    raise InputError(f"the benchmark needs `pip install 'initfree[bench]'`: {error}") from error
+    from initfree.extras import install
+
+    raise InputError(f"the benchmark needs `{install('bench')}`: {error}") from error
 
 from initfree.benchmark.config import SetConfig, SolverConfig, SweepConfig
 from initfree.benchmark.presets import load, presets

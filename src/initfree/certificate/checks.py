@@ -376,8 +376,8 @@ def left_out(e: Evidence) -> Finding | None:
     whole = len(e.names) + len(gone)
     most = T.MAX_LEFT_OUT if e.problem.exact else T.MAX_LEFT_OUT_ESTIMATED
     reason = (
-        f"only {len(e.names)} of {whole} images form one consistent reconstruction; left out: {listed(gone)}"
-        f" ({e.history.left_out_because})"
+        f"only {len(e.names)} of {whole} images form one consistent reconstruction, without {listed(gone)}"
+        f" ({e.history.left_out_because.split('; ')[0]})"
     )
     return Finding(LEFT_OUT, most - len(gone) / whole, reason)
 

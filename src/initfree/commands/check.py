@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from initfree.commands.options import OptionalOutput, Overwrite
+from initfree.drawing.verdict import counted
 from initfree.engine.threads import set_threads
 from initfree.errors import InputError
 from initfree.io.run_json import plain, to_json
@@ -92,7 +93,8 @@ def _show(found: Check, seconds: float, quiet: bool) -> None:
     if not quiet:
         asked = f"all matches of {found.database}" if found.database else "its own observations alone"
         t = found.problem.tracks
-        out.print(f"{len(found.images)} images; asked: {asked}, {t.observations} observations of {t.landmarks} landmarks")
+        counts = counted(t.observations, "observation"), counted(t.landmarks, "landmark")
+        out.print(f"{counted(len(found.images), 'image')}; asked: {asked}, {' of '.join(counts)}")
         table = Table(box=None, pad_edge=False)
         table.add_column("witness")
         table.add_column("weight", justify="right")

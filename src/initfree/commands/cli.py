@@ -40,8 +40,6 @@ _ABOUT = "Bundle adjustment that starts from nothing: from image observations al
 _INTERRUPTED = 128 + signal.SIGINT
 _SIMILAR = 0.5
 """of difflib: how much of a mistyped command must agree with one that exists"""
-_SIMILAR_FLAG = 0.7
-"""the same of flags, which are longer and all begin alike"""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -68,7 +66,7 @@ def _main(arguments: list[str]) -> int:
     prog, commands = "initfree", COMMANDS
     while True:
         chosen = arguments[0] if arguments else None
-        if chosen in (None, "-h", "--help"):
+        if chosen in (None, "-h", "--help", "help"):
             print(_help(prog, commands))
             return 0 if arguments else 2
         if prog == "initfree" and chosen in ("-V", "--version"):
@@ -79,6 +77,8 @@ def _main(arguments: list[str]) -> int:
         if chosen not in commands:
             return _fail(_unknown(prog, str(chosen), commands))
         place, prog, arguments = commands[chosen][0], f"{prog} {chosen}", arguments[1:]
+        if place and not hasattr(signal, "pthread_sigmask"):
+            return _fail("this system is neither Linux nor macOS; on Windows, expected initfree within WSL")
         if place:
             return _run(place, prog, arguments)
         commands = BENCH
@@ -107,15 +107,15 @@ def _run(place: str, prog: str, arguments: list[str]) -> int:
     """The function at `place` ("module:function") with these arguments."""
     import logging
 
-    from initfree.commands.extras import missing_extra
     from initfree.errors import InputError
+    from initfree.extras import missing_extra
 
     warnings = logging.StreamHandler()
     warnings.setLevel(logging.WARNING)  # commands say themselves what they compile
     logging.getLogger("initfree").addHandler(warnings)
     try:
         function = _load(place)
-        import tyro
+        from initfree.commands.usage import parsed
 
         if {"-h", "--help"} & set(arguments):
             from initfree.commands.options import in_plain_words
@@ -124,12 +124,7 @@ def _run(place: str, prog: str, arguments: list[str]) -> int:
 
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, _terminate)
-        try:
-            return tyro.cli(function, prog=prog, args=arguments)
-        except SystemExit as ended:
-            for given, flag in _mistyped(function, arguments).items() if ended.code == 2 else ():
-                _fail(f"{given!r} is no option of `{prog}`; did you mean {flag!r}?")
-            raise
+        return parsed(function, prog, arguments)()
     except InputError as error:
         return _fail(str(error))
     except BrokenPipeError:
@@ -143,21 +138,6 @@ def _run(place: str, prog: str, arguments: list[str]) -> int:
         if told is None:
             raise
         return _fail(told)
-
-
-def _mistyped(function: Any, arguments: list[str]) -> dict[str, str]:
-    """Flags that resemble a required one that is missing: tyro names that as missing, and suggests only where none is."""
-    from difflib import get_close_matches
-    from inspect import signature
-
-    from initfree.commands.options import Output
-
-    given = {argument.partition("=")[0] for argument in arguments if argument.startswith("-")}
-    required = [f"--{name}" for name, p in signature(function).parameters.items() if p.annotation is Output]
-    if given.intersection(("-o", *required)):
-        return {}
-    close = {flag: get_close_matches(flag, required, n=1, cutoff=_SIMILAR_FLAG) for flag in sorted(given)}
-    return {flag: found[0] for flag, found in close.items() if found}
 
 
 def _load(place: str) -> Any:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Union
 import tyro
 
 from initfree.commands.cli import BENCH, COMMANDS, _load
-from initfree.commands.extras import missing_extra
+from initfree.extras import missing_extra
 
 
 def completion(shell: tyro.conf.Positional[Literal["bash", "zsh", "tcsh"]], /) -> int:

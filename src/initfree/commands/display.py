@@ -12,7 +12,7 @@ from rich.text import Text
 
 from initfree.arrays.camera_reports import CameraReport
 from initfree.data.names import natural
-from initfree.drawing.verdict import counted, verdict_of, why_not_the_cheapest
+from initfree.drawing.verdict import counted, reasons_below, verdict_of, why_not_the_cheapest
 from initfree.evaluation import THRESHOLDS, Metrics
 from initfree.result import Result
 
@@ -64,10 +64,8 @@ def print_result(console: Console, result: Result, run: dict[str, Any], *, verbo
         soft_wrap=True,
     )
     print_cameras(console, result.cameras)
-    for name, offset in result.synchronisation().items():
-        if offset.significant:
-            console.print(f"note: {name} is out of step: it {offset}", soft_wrap=True)
-    for note in run["notes"]:
+    late = [f"{name} is out of step: it {how}" for name, how in run["out_of_step"].items()]
+    for note in [*(one for one in late if one not in run["verdict"]), *run["notes"]]:
         console.print(f"note: {note}", soft_wrap=True)
 
 
@@ -128,9 +126,8 @@ def print_verdict(console: Console, run: dict[str, Any]) -> None:
 def print_next(console: Console, run: dict[str, Any], output: Path) -> None:
     """What to try after a refusal, and the commands that go on from here."""
     verdict = verdict_of(run)
-    reasons = run["certificate"]["reason"].split("; ")
-    if not verdict.accepted and len(reasons) > 1:
-        for reason in reasons[:FEW]:
+    if not verdict.accepted:
+        for reason in reasons_below(run)[:FEW]:
             console.print(f"  because: {reason}", soft_wrap=True)
     for advice in verdict.advice[:FEW]:
         console.print(f"  try: {advice.try_this} ({advice.means})", soft_wrap=True)

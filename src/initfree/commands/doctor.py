@@ -7,7 +7,7 @@ from importlib import metadata, util
 from pathlib import Path
 
 import initfree
-from initfree.commands.extras import MODULES, install
+from initfree.extras import MODULES, install
 
 _LIBRARIES = ("numpy", "scipy", "numba", "pycolmap", "tyro", "rich")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from initfree.commands.options import OptionalOutput, Overwrite
+from initfree.drawing.verdict import counted
 from initfree.errors import InputError
 
 Flag = tyro.conf.FlagCreatePairsOff
@@ -117,11 +118,11 @@ def generate(
         raise InputError(f"--{idle[0]} {idle[1]} is about images and depth maps; expected --render with it")
     overrides = {flag: value for flag, value in {**asdict(parameters), **asdict(rendering)}.items() if value is not False}
     figures = _write(config, output, seed, overrides, render=render, database=database, overwrite=overwrite)
-    Console(markup=False, emoji=False).print(
-        f"{output}: {figures['cameras']} cameras, {figures['landmarks']} landmarks, "
-        f"{figures['observations']} observations "
-        f"({figures['observations_a_landmark']['mean']:.2f} a landmark), "
-        f"{figures['covisibility']['connected_components']} connected component(s)"
+    made = [counted(figures[f"{what}s"], what) for what in ("camera", "landmark", "observation")]
+    parts = counted(figures["covisibility"]["connected_components"], "connected part")
+    each = figures["observations_a_landmark"]["mean"]
+    Console(highlight=False, markup=False, emoji=False).print(
+        f"written: {output}: {', '.join(made)} ({each:.2f} a landmark), {parts}", soft_wrap=True
     )
     return 0
 

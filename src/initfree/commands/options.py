@@ -1,7 +1,12 @@
 """Options that several commands have."""
 
+import ast
+import re
 from dataclasses import fields, is_dataclass
+from inspect import cleandoc, getsource
+from itertools import pairwise
 from pathlib import Path
+from textwrap import dedent
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -18,12 +23,15 @@ OptionalOutput = Annotated[Path | None, tyro.conf.arg(aliases=["-o"], metavar="P
 def in_plain_words(function: Any) -> Any:
     """The same function, of which the help shows PATH for `Path | None`, and no default where there is none.
 
-    tyro would show {None}|PATH (default: None). The options in dataclasses are among them.
+    tyro would show {None}|PATH (default: None), and break lines where the source does. The options in dataclasses are
+    among them.
     """
     seen = set()
+    function.__doc__ = _unbroken(function.__doc__)
 
     def improve(owner: Any) -> None:
         hints = get_type_hints(owner, include_extras=True)
+        helps = _helps(owner) if is_dataclass(owner) else {}
         for name, hint in hints.items():
             inner = _unwrapped(hint)
             if is_dataclass(inner) and inner not in seen:
@@ -31,13 +39,32 @@ def in_plain_words(function: Any) -> Any:
                 improve(inner)
             said = None if get_origin(hint) is Annotated else _metavar(hint)
             if said is not None:
-                hints[name] = Annotated[hint, tyro.conf.arg(metavar=said, help_behavior_hint="")]
+                hints[name] = Annotated[hint, tyro.conf.arg(metavar=said, help_behavior_hint="", help=helps.get(name))]
+            elif name in helps and not is_dataclass(inner):
+                hints[name] = Annotated[hint, tyro.conf.arg(help=helps[name])]
         owner.__annotations__ = hints
         for field in fields(owner) if is_dataclass(owner) else ():
             field.type = hints[field.name]
 
     improve(function)
     return function
+
+
+def _helps(owner: Any) -> dict[str, str]:
+    """The docstrings of a dataclass's fields, each on one line."""
+    (tree,) = ast.parse(dedent(getsource(owner))).body
+    assert isinstance(tree, ast.ClassDef)
+    found = {}
+    for field, below in pairwise(tree.body):
+        if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            found[ast.unparse(field.target)] = " ".join(str(below.value.value).split())
+    return found
+
+
+def _unbroken(doc: str | None) -> str:
+    """A docstring with a line for each paragraph, and for each argument."""
+    paragraphs = cleandoc(doc or "").split("\n\n")
+    return "\n\n".join(re.sub(r"\n +(?=\S)(?!\w+: )" if "Args:" in one else r"\n", " ", one) for one in paragraphs)
 
 
 def _unwrapped(hint: Any) -> Any:

@@ -1,11 +1,12 @@
 """Observations from arrays in memory: tracks of any tracker, without a file."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from initfree.data.observations import LEAST_FOCAL, Image, Intrinsics, Observations, observe
+from initfree.data.observations import LEAST_FOCAL, Image, Intrinsics, Observations, guessed_sizes, observe
 from initfree.data.tracks import Array, Index
 from initfree.errors import InputError
 
@@ -62,7 +63,10 @@ def observations_from_tracks(
         intrinsics = "known" if given else "unknown"
     elif intrinsics != "unknown" and not given:
         raise InputError(f"{_SOURCE}: intrinsics are {intrinsics!r}, but no cameras were given")
-    return observe(_SOURCE, images, models, image, landmark, keypoint, intrinsics=intrinsics)
+    found = observe(_SOURCE, images, models, image, landmark, keypoint, intrinsics=intrinsics)
+    if sizes is not None or given:
+        return found
+    return replace(found, sizes_guessed=True, notes=(guessed_sizes(f"{_SOURCE} have no sizes", shape[0], "sizes"),))
 
 
 def flattened(xy: Any, visible: Any = None) -> tuple[Index, Index, Array]:
@@ -151,6 +155,9 @@ def _cameras(cameras: Any, count: int, shape: Index) -> tuple[dict[int, Any], li
     single = isinstance(cameras, pycolmap.Camera) or (not mixed and np.ndim(cameras) == 2)
     several: Any = [cameras] if single else cameras
     listed = list(several)
+    for one in listed:
+        if isinstance(one, str):
+            _check_kind(one)
     if not single and len(listed) != count:
         raise InputError(f"{_SOURCE}: {len(listed)} cameras were given for {count} images; expected one, or one each")
     models = {}

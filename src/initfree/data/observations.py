@@ -101,6 +101,11 @@ class Observations:
     sizes_guessed: bool = False
     """whether the images' sizes are a guess from where the observations lie, and so the principal points"""
 
+    @property
+    def of_array(self) -> bool:
+        """Whether the images are the cameras of an array, which recorded frames together."""
+        return self.moments is not None and any(frame for frame, _ in self.moments.values())
+
     def __repr__(self) -> str:
         return f"Observations({self.source}: {len(self.images)} images, {len(self.image)} observations)"
 
@@ -184,6 +189,12 @@ def without_repeats(image: Index, landmark_id: Index) -> NDArray[np.bool_]:
     again = np.zeros(len(image), dtype=bool)
     again[order[1:]] = (np.diff(image[order]) == 0) & (np.diff(landmark_id[order]) == 0)
     return ~again
+
+
+def guessed_sizes(lacking: str, size: Sequence[float] | Index, remedy: str) -> str:
+    """The note of an input without the images' sizes."""
+    w, h = (int(side) for side in size)
+    return f"{lacking}: {w} x {h} pixels are a guess from where the detections lie, which bends what follows; add {remedy}"
 
 
 LEAST_FOCAL = 10.0

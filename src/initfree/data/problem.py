@@ -170,8 +170,6 @@ def build_problem(observations: Observations, min_obs: int = 3, among: NDArray[n
     if min_obs < 2:
         raise InputError(f"min_obs is {min_obs}; expected at least 2, because one observation fixes no landmark")
     o = observations
-    if len(o.images) < 2:
-        raise InputError(f"{o.source} has {len(o.images)} images; expected at least 2")
     if len(o.image) == 0:
         raise InputError(f"{o.source} has no observations: none of its keypoints belongs to a landmark")
     seeing = len(np.unique(o.image))
@@ -192,7 +190,7 @@ def build_problem(observations: Observations, min_obs: int = 3, among: NDArray[n
     if len(images) < 2:
         raise InputError(
             f"{o.source}: no two images are connected by landmarks with at least {min_obs} observations "
-            f"({len(o.images)} images, {len(np.unique(landmark))} landmarks); lower min_obs or add matches"
+            f"({len(o.images)} images, {len(np.unique(landmark))} landmarks); lower --min-obs or add matches"
         )
     unknowns = 11 * len(images) + 3 * len(ids) - 15
     if 2 * len(cam) < unknowns:

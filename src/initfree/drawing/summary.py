@@ -41,7 +41,6 @@ def summary_page(run: dict[str, Any], scene: Scene, figures: ResidualFigures) ->
     return template.render(
         run=run,
         verdict=verdict_of(run),
-        reasons=run["certificate"]["reason"].split("; "),
         why=why_not_the_cheapest(run),
         cameras=sorted(run["cameras"].items(), key=lambda item: natural(item[0])),
         scene=scene,

@@ -113,6 +113,17 @@ ADVICE = (
 _MEND = Advice(
     "cam3 fits if x and y are exchanged", "its detections fit the other cameras then", "mend the table and solve again", ()
 )
+_STEP = Advice(
+    "cam4 is out of step",
+    "its recording began at another moment, or its trigger lags",
+    "correct its frame numbers and solve again",
+    (),
+)
+
+
+_LATE = "is out of step"
+_LEFT = "form one consistent reconstruction"
+"""of the certificate's reason where images were left out"""
 
 
 @dataclass(frozen=True)
@@ -143,10 +154,12 @@ def verdict_of(run: dict[str, Any]) -> Verdict:
     sentence = "; ".join([said, *_others(run)])
     failed = [check["check"] for check in certificate["checks"] if not _passed(check)] if not accepted else []
     advice = tuple(one for one in ADVICE if any(check in one.checks for check in failed))
-    if run.get("exchanges"):
-        advice = (_MEND,)
+    mistakes = [] if accepted else list(_mistakes(run).values())
+    if mistakes:
+        late = [what.startswith(_LATE) for what in mistakes]
+        advice = tuple(one for one, there in ((_MEND, not all(late)), (_STEP, any(late))) if there)
     names = (*(run.get("cameras") or {}), *run["problem"]["dropped"]["images"])
-    named = any(sentence.startswith(f"{name} ") for name in names)
+    named = any(sentence.startswith((f"{name} ", f"{name}, ")) for name in names)
     return Verdict(accepted, "accepted" if accepted else "not accepted", sentence, advice, named)
 
 
@@ -165,25 +178,54 @@ def listed(names: list[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
+def reasons_below(run: dict[str, Any]) -> list[str]:
+    """Reasons of a refusal that its sentence does not quote."""
+    sentence, alone = verdict_of(run).sentence, _alone(run)
+    return [one for one in run["certificate"]["reason"].split("; ") if one not in sentence and not (alone and _LEFT in one)]
+
+
+def _noun(run: dict[str, Any]) -> str:
+    return "camera" if run["problem"].get("array") else "image"
+
+
 def _agreement(run: dict[str, Any]) -> str:
     placed, missing = run["problem"]["cameras"], len(run["problem"]["dropped"]["images"])
     cameras = run.get("cameras") or {}
     if missing:
-        return f"{placed} of {placed + missing} images agree with each other"
-    return f"all {len(cameras) or placed} images agree with each other"
+        return f"{placed} of {placed + missing} {_noun(run)}s agree with each other"
+    return f"all {len(cameras) or placed} {_noun(run)}s agree with each other"
 
 
 def _placed(run: dict[str, Any]) -> str:
     placed, missing = run["problem"]["cameras"], len(run["problem"]["dropped"]["images"])
-    return f"{placed} of {placed + missing} images placed: " if missing and not run.get("exchanges") else ""
+    named = _mistakes(run) or _alone(run)
+    return f"{placed} of {placed + missing} {_noun(run)}s placed: " if missing and not named else ""
+
+
+def _mistakes(run: dict[str, Any]) -> dict[str, str]:
+    """By name, for cameras that do not fit: the mistake in the table that explains it."""
+    bad = {*run["certificate"]["failing"], *run["problem"]["dropped"]["images"]}
+    late = {name: f"{_LATE}: it {how}" for name, how in (run.get("out_of_step") or {}).items() if name in bad}
+    return late | (run.get("exchanges") or {})
+
+
+def _alone(run: dict[str, Any]) -> str:
+    """The sentence on few images that were left out of others that agree; empty where they are not what failed."""
+    gone, placed = run["problem"]["dropped"]["images"], run["problem"]["cameras"]
+    failed = [check for check in run["certificate"]["checks"] if not _passed(check) and not check.get("doubt")]
+    if [check["check"] for check in failed] != ["left out"] or len(gone) > _FEW * (placed + len(gone)):
+        return ""
+    why = failed[0]["reason"].partition(" (")[2].removesuffix(")")
+    verb = "does" if len(gone) == 1 else "do"
+    return f"{listed(gone)} {verb} not fit the other {placed} ({why}); the other {placed} agree"
 
 
 def _objection(run: dict[str, Any]) -> str:
     """Who does not fit, if it is a few and the others do; otherwise the first reason."""
     certificate, cameras = run["certificate"], run.get("cameras") or {}
-    explained = [f"{name} {what}" for name, what in (run.get("exchanges") or {}).items()]
-    if explained:
-        return "; ".join(explained)
+    explained = [f"{name} {what}" for name, what in _mistakes(run).items()]
+    if explained or _alone(run):
+        return "; ".join(explained) or _alone(run)
     failing = [name for name in certificate["failing"] if name in cameras]
     fits = {name: 1.0 - one["wrong"] / max(one["detections"], 1) for name, one in cameras.items()}
     others = [name for name in cameras if name not in failing]
@@ -204,15 +246,17 @@ def _others(run: dict[str, Any]) -> list[str]:
     """What the reconstruction does not hold: other scenes, and images that belong to none."""
     scenes = [scene for scene in run.get("scenes", [])[1:]]
     elsewhere = {name for scene in scenes for name in scene["images"]}
-    missing = [name for name in run["problem"]["dropped"]["images"] if name not in elsewhere]
+    said = {} if run["certificate"]["accepted"] else _mistakes(run)
+    alone = not run["certificate"]["accepted"] and not said and bool(_alone(run))
+    missing = [name for name in run["problem"]["dropped"]["images"] if name not in elsewhere and name not in said]
     found = [
         f"{len(scene['images'])} form another part ({scene['model']}, {'accepted' if scene['accepted'] else 'not accepted'})"
         for scene in scenes
     ]
-    if missing:
-        found.append(f"{counted(len(missing), 'image')} left out: {listed(missing)}")
+    if missing and not alone:
+        found.append(f"{counted(len(missing), _noun(run))} left out: {listed(missing)}")
     if run["certificate"]["accepted"]:
-        found += [f"{name} {what}" for name, what in (run.get("exchanges") or {}).items()]
+        found += [f"{name} {what}" for name, what in _mistakes(run).items()]
     if not scenes and run["problem"]["dropped"]["components"] > 1:
         found.append(f"the input has {run['problem']['dropped']['components']} parts that nothing joins")
     return found

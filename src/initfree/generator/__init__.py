@@ -8,7 +8,9 @@ try:
     import embreex as _embreex  # noqa: F401
     import pydantic as _pydantic  # noqa: F401
 except ImportError as error:
-    raise ImportError(f"the dataset generator needs `pip install 'initfree[generate]'`: {error}") from error
+    from initfree.extras import install
+
+    raise ImportError(f"the dataset generator needs `{install('generate')}`: {error}") from error
 
 from initfree.generator.config import Config
 from initfree.generator.dataset import Dataset

@@ -80,9 +80,10 @@ def _towards_mean(
         return kept
     highest = float(available[often].mean())
     if not least <= target <= highest:
+        most = np.floor(10.0 * highest) / 10.0
         raise InputError(
             f"a mean of {target:g} observations a landmark is impossible: the minimum is {least} and "
-            f"{highest:.2f} are visible; expected a density of at most {np.floor(10.0 * highest) / 10.0:g}"
+            f"{highest:.2f} are visible; expected a density of at most {most:g} (--density {most:g})"
         )
     quantile = stream(seed, "track lengths").uniform(size=landmarks)
 

@@ -1,17 +1,20 @@
 """Keypoints of pose estimators: one file or folder a camera, whose frames are those of the others.
 
-Every reader of them ends here: an image is a camera, a landmark a point in a frame. Intrinsics are unknown; the images'
-sizes too, and what the detections of all cameras span stands for them.
+Every reader of them ends here: an image is a camera, a landmark a point in a frame. Intrinsics are those of a calibration
+in the folder (`calibrations`). Without one they are unknown; the images' sizes too, and what the detections of all cameras
+span stands for them.
 """
 
 from array import array
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from initfree.data.observations import Intrinsics, Observations
+from initfree.data.observations import Intrinsics, Observations, guessed_sizes
 from initfree.errors import InputError
+from initfree.io.calibrations import calibrations_beside
 from initfree.io.columns import combined, labels, moments_of
 from initfree.io.rows import observations_of_array, unknown_camera
 
@@ -28,7 +31,8 @@ def observations_of_keypoints(
     path: Path, cameras: Mapping[str, Iterable[Detection]], intrinsics: Intrinsics | None
 ) -> Observations:
     """Observations of the detections with coordinates and sufficient confidence."""
-    if intrinsics not in (None, "unknown"):
+    given = calibrations_beside(path, list(cameras))
+    if given is None and intrinsics not in (None, "unknown"):
         raise InputError(f"{path} has keypoints and no intrinsics; expected --intrinsics unknown, not {intrinsics}")
     names, points = list(cameras), list[str]()
     image, frames, xy = array("q"), array("q"), array("d")
@@ -54,10 +58,14 @@ def observations_of_keypoints(
     landmark = combined(labels(frames)[1], labels(points)[1])
     moments = moments_of(landmark, frames, points)
     pixels = np.frombuffer(xy, dtype=np.float64).reshape(-1, 2)
-    width, height = 1.0 + np.ceil(np.abs(pixels).max(axis=0))
-    models = [unknown_camera(width, height) for _ in names]
     rows = np.frombuffer(image, dtype=np.int64), landmark, pixels
-    return observations_of_array(str(path), names, models, *rows, "unknown", moments)
+    if given is not None:
+        return observations_of_array(str(path), names, given, *rows, intrinsics or "known", moments)
+    size = 1.0 + np.ceil(np.abs(pixels).max(axis=0))
+    models = [unknown_camera(*size) for _ in names]
+    found = observations_of_array(str(path), names, models, *rows, "unknown", moments)
+    note = guessed_sizes(f"{path} has no sizes of images", size, "a calibration, or convert it to a table with them")
+    return replace(found, notes=(note,), sizes_guessed=True)
 
 
 def named_apart(path: Path, files: list[Path], names: list[str]) -> dict[str, Path]:

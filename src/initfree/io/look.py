@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from initfree.data.observations import guessed_sizes
 from initfree.data.tracks import Array, Index
 from initfree.errors import InputError
 
@@ -43,11 +44,7 @@ def check_detections(
         )
     if not given.all():
         missing = " and ".join(name for name, there in zip(("width", "height"), given.tolist(), strict=True) if not there)
-        w, h = size.max(axis=0).astype(int)
-        return (
-            f"the table has no {missing}: {w} x {h} pixels are a guess from where the detections lie, which bends what "
-            "follows; add the columns width and height",
-        )
+        return (guessed_sizes(f"the table has no {missing}", size.max(axis=0), "the columns width and height"),)
     _check_inside(source, names, image, xy, size, rows)
     reach = np.array([xy[image == k].max(axis=0, initial=0.0) for k in range(len(names))]) / size
     counts = np.bincount(image, minlength=len(names))

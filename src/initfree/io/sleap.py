@@ -1,7 +1,6 @@
 """SLEAP's analysis files: a folder with one NAME.analysis.h5 a camera (`sleap-convert --format analysis`).
 
-tracks (tracks, 2, nodes, frames), node_names, point_scores (tracks, nodes, frames). Needs h5py
-(`pip install 'initfree[sleap]'`).
+tracks (tracks, 2, nodes, frames), node_names, point_scores (tracks, nodes, frames). Needs h5py (extra `sleap`).
 """
 
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import numpy as np
 from initfree.data.files import regular
 from initfree.data.observations import Intrinsics, Observations
 from initfree.errors import InputError
+from initfree.extras import install
 from initfree.io.keypoints import Detection, named_apart, observations_of_keypoints
 
 _ENDING = ".analysis.h5"
@@ -41,7 +41,7 @@ def _detections(path: Path) -> Iterator[Detection]:
     try:
         import h5py
     except ImportError as error:
-        raise InputError(f"{path} is a file of SLEAP, which needs h5py (pip install 'initfree[sleap]')") from error
+        raise InputError(f"{path} is a file of SLEAP, which needs h5py ({install('sleap')})") from error
     try:
         with h5py.File(regular(path), "r") as file:
             tracked, named, scored = (_dataset(path, file, name) for name in ("tracks", "node_names", "point_scores"))

@@ -13,6 +13,7 @@ from scipy.spatial.transform import Rotation
 
 from initfree.data.problem import neighbours_together
 from initfree.data.tracks import Array, Index, Tracks
+from initfree.drawing.verdict import counted
 from initfree.errors import InputError
 from initfree.io.colmap_files import check_files, check_model
 from initfree.stages.euclidean.intrinsics import View
@@ -57,7 +58,7 @@ class ModelArrays:
         check_model(model, source)
         image_ids = sorted(int(k) for k, image in model.images.items() if image.has_pose)
         if len(image_ids) < 2:
-            raise InputError(f"{source} has {len(image_ids)} images with a pose; expected at least 2")
+            raise InputError(f"{source} has poses of {counted(len(image_ids), 'image')}; expected at least 2")
         images = [model.images[k] for k in image_ids]
         frame_ids, frame = np.unique([int(image.frame_id) for image in images], return_inverse=True)
         R, t = _poses([model.frames[int(k)].rig_from_world for k in frame_ids])

@@ -20,6 +20,7 @@ from initfree.certificate.uncertainty import Uncertainty
 from initfree.data.observations import Observations
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
+from initfree.drawing.verdict import counted
 from initfree.engine.parallel import one_blas_thread
 from initfree.errors import InputError
 from initfree.io.convert import model_of
@@ -174,7 +175,7 @@ def _observations(problem: Problem | Observations | str | Path | None) -> Observ
 def _check(model: pycolmap.Reconstruction, source: str, seen: Observations | None, status: str) -> Check:
     posed = tuple(sorted(image.name for image in model.images.values() if image.has_pose))
     if len(posed) < 2:
-        raise InputError(f"{source} has {len(posed)} images with a pose; expected at least 2")
+        raise InputError(f"{source} has poses of {counted(len(posed), 'image')}; expected at least 2")
     own = has_observations(model)
     if not own and seen is None:
         raise InputError(

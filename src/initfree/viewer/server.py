@@ -17,6 +17,7 @@ from initfree.data.names import in_html
 from initfree.data.tracks import Array
 from initfree.drawing.palette import FAILED, GOOD, GREY, JOINT, NEUTRAL, rgb
 from initfree.drawing.scene import Scene, basis
+from initfree.drawing.verdict import counted
 from initfree.viewer.guarded import guarded_server
 
 _PAUSE = 0.08
@@ -166,7 +167,7 @@ class Viewer:
             gui.add_button("play from the start").on_click(lambda _: self.play())
         self.camera = gui.add_html(_paragraphs("Click a camera for its figures."))
         if scene.left_out:
-            with gui.add_folder(f"{len(scene.left_out)} images left out", expand_by_default=False):
+            with gui.add_folder(f"{counted(len(scene.left_out), 'image')} left out", expand_by_default=False):
                 gui.add_html(_paragraphs(*scene.left_out))
 
     def _visible(self, handles: Sequence[Any], yes: bool) -> None:

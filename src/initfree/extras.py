@@ -22,7 +22,7 @@ def install(extra: str) -> str:
 
 def _origin() -> str:
     """A clone that runs from its source, or that pip was pointed to (PEP 610); otherwise the name on an index."""
-    clone = Path(__file__).resolve().parents[3]
+    clone = Path(__file__).resolve().parents[2]
     if (clone / "pyproject.toml").is_file():
         return str(clone)
     try:

@@ -6,8 +6,9 @@ BIN := $(VENV)/bin
 .PHONY: demo check test lint blender clean
 
 $(BIN)/.installed: pyproject.toml
+	@echo "Setting up $(VENV), once: about 2 GB of packages, some minutes; a line for each."
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	$(BIN)/pip install --progress-bar off --disable-pip-version-check --editable '.[test]'
 	touch $@
 
 demo: $(BIN)/.installed

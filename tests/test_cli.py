@@ -109,16 +109,6 @@ def test_help_fits_the_terminal(monkeypatch, capsys):
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 60
 
 
-def test_a_system_without_signal_masks_is_told_at_once(monkeypatch, capsys):
-    """Windows has none, and no locks on folders either."""
-    monkeypatch.delattr(signal, "pthread_sigmask")
-    assert run("solve", "x", "-o", "y") == 2
-    assert capsys.readouterr().err == "initfree: error: this system is neither Linux nor macOS; on Windows, expected " + (
-        "initfree within WSL\n"
-    )
-    assert run("--help") == 0
-
-
 def test_completion_knows_commands_and_flags(capsys):
     assert run("completion", "bash") == 0
     out = capsys.readouterr().out

@@ -102,7 +102,10 @@ def test_compilation_is_told_and_not_a_stage():
     stream = io.StringIO()
     with SolveProgress(Shown(), Console(file=stream, width=200)) as progress, progress.compiling():
         pass
-    assert stream.getvalue().splitlines() == ["compiling kernels, once, about 40 s", "kernels compiled and kept (0 s)"]
+    assert stream.getvalue().splitlines() == [
+        "compiling kernels, once, about 40 s on an idle machine",
+        "kernels compiled and kept (0 s)",
+    ]
 
 
 def test_the_closing_table_speaks_of_the_result(tmp_path, model, capsys):

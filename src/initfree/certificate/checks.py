@@ -60,7 +60,7 @@ Check = Callable[[Evidence], Finding | None]
 def enough_images(e: Evidence) -> Finding:
     n = len(e.names)
     margin = _CERTAIN if n >= T.MIN_IMAGES else -_CERTAIN
-    return Finding("enough images", margin, f"{n} images do not check each other; expected at least {T.MIN_IMAGES}")
+    return Finding("enough images", margin, f"{n} images do not check each other, expected at least {T.MIN_IMAGES}")
 
 
 def baselines(e: Evidence) -> Finding:
@@ -87,7 +87,7 @@ def spread(e: Evidence) -> Finding:
 
 def noise(e: Evidence) -> Finding:
     most = max_noise(e.size)
-    reason = f"even the better cameras miss their observations by {e.noise:.2g} px; expected at most {most:.3g} px"
+    reason = f"even the better cameras miss their observations by {e.noise:.2g} px, expected at most {most:.3g} px"
     return Finding("noise", (most - e.noise) / most, reason)
 
 
@@ -135,11 +135,12 @@ def camera_consensus_share(e: Evidence) -> Finding:
 def joint(e: Evidence) -> Finding:
     """Two right parts may be joined wrongly, or by too few landmarks."""
     j = e.joint
-    reason = f"{j.joining} landmarks join {_part(e, j.smaller)} with the others, and {j.fitting} of them fit both"
+    joining = "1 landmark joins" if j.joining == 1 else f"{j.joining} landmarks join"
+    reason = f"{joining} {_part(e, j.smaller)} with the others, and {j.fitting} of them fit both"
     margin = j.share - float(significantly(T.MIN_JOINT_SHARE, np.array(max(j.joining, 1.0))))
     if j.fitting < j.least:
         margin = min(margin, j.fitting / j.least - 1.0)
-        reason += f"; expected at least {j.least}"
+        reason += f", expected at least {j.least}"
     return Finding("weakest joint", margin, reason, _named(e, j.smaller) if margin < 0.0 else ())
 
 
@@ -302,7 +303,7 @@ def one_scene(e: Evidence) -> Finding | None:
 
 
 def parallax(e: Evidence) -> Finding:
-    reason = f"the median landmark has a parallax of {e.parallax:.2g} degrees; expected at least {T.MIN_PARALLAX}"
+    reason = f"the median landmark has a parallax of {e.parallax:.2g} degrees, expected at least {T.MIN_PARALLAX}"
     return Finding("parallax", e.parallax / T.MIN_PARALLAX - 1.0, reason)
 
 

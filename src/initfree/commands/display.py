@@ -12,7 +12,7 @@ from rich.text import Text
 
 from initfree.arrays.camera_reports import CameraReport
 from initfree.data.names import natural
-from initfree.drawing.verdict import counted, reasons_below, verdict_of, why_not_the_cheapest
+from initfree.drawing.verdict import UNDETERMINED, counted, reasons_below, verdict_of, why_not_the_cheapest
 from initfree.evaluation import THRESHOLDS, Metrics
 from initfree.result import Result
 
@@ -58,11 +58,14 @@ def print_result(console: Console, result: Result, run: dict[str, Any], *, verbo
         soft_wrap=True,
     )
     u = result.uncertainty
-    console.print(
-        f"one standard deviation: rotation {np.median(u.rotation):.2g} degrees (worst camera {u.rotation.max():.2g}), "
-        f"centre {np.median(u.centre):.2g} of the scene's extent (worst {u.centre.max():.2g})",
-        soft_wrap=True,
-    )
+    if np.median(u.rotation) < UNDETERMINED:
+        deviations = (
+            f"rotation {np.median(u.rotation):.2g} degrees (worst camera {u.rotation.max():.2g}), "
+            f"centre {np.median(u.centre):.2g} of the scene's extent (worst {u.centre.max():.2g})"
+        )
+    else:
+        deviations = "not determined"
+    console.print(f"one standard deviation: {deviations}", soft_wrap=True)
     print_cameras(console, result.cameras)
     late = [f"{name} is out of step: it {how}" for name, how in run["out_of_step"].items()]
     for note in [*(one for one in late if one not in run["verdict"]), *run["notes"]]:
@@ -106,6 +109,8 @@ def print_cameras(console: Console, cameras: tuple[CameraReport, ...]) -> None:
         table.add_column(column, justify="right", no_wrap=True)
     for one in shown:
         place = [f"± {one.rotation_degrees:.2g}°", f"± {one.centre_share_of_extent:.2g}"]
+        if not one.rotation_degrees < UNDETERMINED:
+            place = ["open", "open"]
         focal = [] if one.focal_share is None else [f"± {one.focal_share:.2g}"]
         table.add_row(one.name, str(one.detections), str(one.wrong), f"{one.mean_pixels:.3f} px", *place, *focal)
     console.print(table)

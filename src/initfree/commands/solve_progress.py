@@ -90,7 +90,7 @@ class SolveProgress:
         began = time.monotonic()
         self._event("compiling", about_seconds=ABOUT_SECONDS)
         if not self._silent:
-            self._console.print(f"compiling kernels, once, about {ABOUT_SECONDS} s", soft_wrap=True)
+            self._console.print(f"compiling kernels, once, about {ABOUT_SECONDS} s on an idle machine", soft_wrap=True)
         self._now = ("", "compiling kernels", -1, None)
         yield
         self._now = ("", "solving", -1, None)

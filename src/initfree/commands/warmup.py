@@ -25,9 +25,8 @@ def warmup() -> int:
     """
     console = Console(highlight=False, markup=False, emoji=False)
     began = time.perf_counter()
-    console.print(
-        f"compiling kernels, once, about {ABOUT_SECONDS} s" if must_compile() else "kernels are compiled; checking"
-    )
+    about = f"compiling kernels, once, about {ABOUT_SECONDS} s on an idle machine"
+    console.print(about if must_compile() else "kernels are compiled; checking")
     with console.status("") as status:
         for what, problem, config, strategy in _solves():
             status.update(what)

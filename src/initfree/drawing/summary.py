@@ -15,7 +15,7 @@ from initfree.drawing.page import environment, number, read
 from initfree.drawing.palette import coloured
 from initfree.drawing.residual_figures import ResidualFigures
 from initfree.drawing.scene import Scene
-from initfree.drawing.verdict import counted, verdict_of, why_not_the_cheapest
+from initfree.drawing.verdict import UNDETERMINED, counted, verdict_of, why_not_the_cheapest
 
 FILE = "summary.html"
 _MIN_OBS = 3
@@ -93,9 +93,15 @@ def _cards(run: dict[str, Any]) -> list[tuple[str, str, str]]:
         ("Landmarks", f"{model['points']:,}", f"in the model; {problem['landmarks']:,} were solved with"),
         ("Error", f"{_digits(certificate['median_pixels'])} px", "median over all observations, at the end"),
         ("Fit", f"{fit}%", f"of {problem['observations']:,} observations within 4 px"),
-        ("Certain to", f"± {_digits(np.median(rotation))}°", f"and ± {_digits(100 * np.median(centre))}% of the extent"),
+        _certain(float(np.median(rotation)), float(np.median(centre))),
         ("Took", f"{run['seconds']:.1f} s", f"{starts} start{'s' if starts != 1 else ''}" if starts else "one pipeline"),
     ]  # fmt: skip
+
+
+def _certain(rotation: float, centre: float) -> tuple[str, str, str]:
+    if not rotation < UNDETERMINED:
+        return ("Certain to", "–", "the observations do not determine the cameras")
+    return ("Certain to", f"± {_digits(rotation)}°", f"and ± {_digits(100 * centre)}% of the extent")
 
 
 def _finite(values: dict[str, Any]) -> Any:

@@ -10,6 +10,8 @@ _NAMED = 5
 """images that a sentence names"""
 _FIT = 0.8
 """share of its detections from which a camera agrees with the others"""
+UNDETERMINED = 90.0
+"""degrees: a rotation of a larger standard deviation may be any"""
 _FEW = 1.0 / 3.0
 """of the cameras, up to which those that fail are the ones that do not fit"""
 

@@ -42,7 +42,7 @@ class _Compilations(event.Listener):
         if _is_ours(event):
             if not self.said:
                 self.said = True
-                _say(f"compiling kernels, once on this machine, about {ABOUT_SECONDS} s in all")
+                _say(f"compiling kernels, once on this machine, about {ABOUT_SECONDS} s in all on an idle machine")
             _here.depth = getattr(_here, "depth", 0) + 1
             if _here.depth == 1:
                 _here.began = perf_counter()

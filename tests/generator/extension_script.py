@@ -5,6 +5,7 @@ Arguments: the extension's zip, a folder to work in, the command that runs the p
 
 import json
 import sys
+import time
 from pathlib import Path
 
 import bpy
@@ -38,7 +39,7 @@ bpy.context.preferences.addons[addon].preferences.command = COMMAND
 s = bpy.context.scene.initfree
 said["fields"] = {
     table: {name: getattr(group, name) for name, _ in group.bl_rna.properties.items() if name not in ("rna_type", "name")}
-    for table in ("camera", "visibility", "density", "degradation", "render")
+    for table in ("camera", "visibility", "density", "degradation", "adversity", "render")
     for group in [getattr(s, table)]
 }
 
@@ -55,6 +56,9 @@ for z in (1, 3, 5):
 s.look_at.kind = "point"
 said["no target"] = refused(bpy.ops.initfree.spawn)
 s.target = target
+s.camera.params = "420, many"
+said["no number"] = refused(bpy.ops.initfree.spawn)
+s.camera.params = ""
 said["never saved"] = refused(bpy.ops.initfree.export)
 s.folder = str(FOLDER / "nothing")
 said["nothing exported"] = refused(bpy.ops.initfree.solve)
@@ -94,6 +98,13 @@ s.density.use_mean_observations = True
 bpy.ops.initfree.load_settings(filepath=str(FOLDER / "settings.toml"))
 said["loaded settings"] = [round(s.density.observation_share, 6), s.density.use_mean_observations, s.path.cameras]
 said["no settings"] = refused(bpy.ops.initfree.load_settings, filepath=str(FOLDER / "absent.toml"))
+for name, text in (
+    ("wrong value", "[camera]\nfocal = 99.0\n[visibility]\nkind = 'x-ray'\n"),
+    ("wrong name", "[camera]\nk9 = 1.0\n"),
+):
+    (FOLDER / "wrong.toml").write_text(text, encoding="utf-8")
+    said[name] = refused(bpy.ops.initfree.load_settings, filepath=str(FOLDER / "wrong.toml"))
+said["focal"] = s.camera.focal
 
 # Solved, loaded over the truth, evaluated.
 bpy.ops.initfree.solve()
@@ -101,7 +112,18 @@ said["verdict"] = s.figures
 bpy.ops.initfree.load()
 result = bpy.data.collections["initfree reconstruction"]
 said["result"] = {one.name: world(one) for one in result.objects if one.type == "CAMERA"}
-points = next(one for one in result.objects if one.type == "MESH")
+points, pyramids = result.objects["initfree landmarks"], result.objects["initfree pyramids"]
+said["verdict's colour"] = pyramids.data.materials[pyramids.data.polygons[0].material_index].name
+# Four rods start at the corners of the image as Blender draws the camera, four end at its centre.
+rods = np.array([vertex.co for vertex in pyramids.data.vertices]).reshape(-1, 8, 2, 3, 3).mean(axis=3)
+first = next(one for one in result.objects if one.type == "CAMERA")
+bpy.context.scene.render.resolution_x, bpy.context.scene.render.resolution_y = 640, 480
+frame = np.array(
+    [first.matrix_world @ (first.data.display_size * corner) for corner in first.data.view_frame(scene=bpy.context.scene)]
+)
+near = np.linalg.norm(rods[0, :4, 0][:, None] - frame[None], axis=2).min(axis=1)
+said["pyramid off"] = float(max(near.max(), np.linalg.norm(rods[0, 4:, 1] - np.array(first.location), axis=1).max()))
+said["display size"] = first.data.display_size
 said["landmarks"] = len(points.data.vertices)
 evaluated = points.evaluated_get(bpy.context.evaluated_depsgraph_get())
 if bpy.app.version >= (4, 5):
@@ -112,9 +134,13 @@ said["evaluation"] = bpy.data.texts["initfree evaluation"].as_string()
 # A run that is cancelled leaves nothing.
 package = sys.modules[f"{addon}.package"]
 (FOLDER / "run").mkdir()
-run = package.Run(["solve", str(FOLDER / "panel" / "database.db"), "--output", str(FOLDER / "cancelled")], FOLDER / "run")
-run.cancel()
-said["cancelled"] = [run.code != 0, (FOLDER / "cancelled").exists()]
+cancelled = FOLDER / "parent" / "cancelled"
+run = package.Run([COMMAND, "solve", str(FOLDER / "panel" / "database.db"), "--output", str(cancelled)], FOLDER / "run")
+while run.code is None and not (cancelled.parent.exists() and any(cancelled.parent.iterdir())):
+    time.sleep(0.01)
+said["cancelled at work"] = run.code is None
+run.stop()
+said["cancelled"] = [run.code != 0, cancelled.parent.exists()]
 # What the panel made is no part of the next problem.
 s.folder = "//again"
 bpy.ops.initfree.export()
@@ -123,6 +149,8 @@ bpy.ops.initfree.export()
 (FOLDER / "file").write_text("", encoding="utf-8")
 s.folder = str(FOLDER / "file" / "below")
 said["not writable"] = refused(bpy.ops.initfree.export)
+(FOLDER / "empty").mkdir()
+said["no model"] = refused(bpy.ops.initfree.load, directory=str(FOLDER / "empty"))
 s.folder = "//panel"
 bpy.context.preferences.addons[addon].preferences.command = str(FOLDER / "no-such-program")
 said["no package"] = refused(bpy.ops.initfree.spawn)
@@ -131,8 +159,21 @@ bpy.context.preferences.addons[addon].preferences.command = COMMAND
 # Presets; clear; the panels draw as far as they can without a window; off again.
 bpy.ops.initfree.preset(name="set3")
 said["preset"] = [len(bpy.data.collections["initfree curves"].objects), s.path.cameras, s.scene.landmarks]
+s.scene.landmarks = 300
+bpy.ops.initfree.spawn()
+said["preset's figures"] = s.figures
+said["preset's pixels"] = [bpy.context.scene.render.resolution_x, cameras()[0].data.lens]
+s.preset_scene = False
+bpy.ops.initfree.preset(name="paper7")
+said["preset's target"] = s.look_at.kind
 said["no preset"] = refused(bpy.ops.initfree.preset, name="set99")
 bpy.ops.initfree.clear()
+bpy.context.preferences.addons[addon].preferences.command = ""
+bpy.context.preferences.addons[addon].preferences.source = str(FOLDER / "initfree-0-py3-none-any.whl")
+bpy.ops.initfree.install()
+said["installed"] = [Path(package.command()[0]).is_relative_to(FOLDER / "user"), package.command()[0]]
+bpy.context.preferences.addons[addon].preferences.source = str(FOLDER / "absent.whl")
+said["not installed"] = refused(bpy.ops.initfree.install)
 said["cleared"] = len([one for one in cameras() if one.name not in said["result"]])
 panels = [name for name in dir(bpy.types) if name.startswith("INITFREE_PT_")]
 said["panels"] = {name: [getattr(bpy.types, name).bl_category, getattr(bpy.types, name).bl_space_type] for name in panels}

@@ -77,6 +77,12 @@ def session(tmp_path_factory):
     command.write_text(f'#!/bin/sh\nPYTHONPATH="{package}" exec "{sys.executable}" -m initfree "$@"\n', encoding="utf-8")
     command.chmod(0o755)
     (folder / "user").mkdir()
+    with zipfile.ZipFile(folder / "initfree-0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("initfree_stub.py", "def main():\n    print('stub')\n")
+        wheel.writestr("initfree-0.dist-info/METADATA", "Metadata-Version: 2.1\nName: initfree\nVersion: 0\n")
+        wheel.writestr("initfree-0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr("initfree-0.dist-info/entry_points.txt", "[console_scripts]\ninitfree = initfree_stub:main\n")
+        wheel.writestr("initfree-0.dist-info/RECORD", "")
     done = subprocess.run(
         [client._python(), SCRIPT, folder / "initfree.zip", folder, command],
         capture_output=True, text=True, check=False, env={**os.environ, "BLENDER_USER_RESOURCES": str(folder / "user")},
@@ -142,9 +148,30 @@ def test_settings_come_back(session):
     table = tomllib.loads((folder / "settings.toml").read_text(encoding="utf-8"))
     assert table["scene"]["path"] == str(folder / "scene.blend")
     assert table["trajectory"]["groups"][0]["look_at"]["point"] == [0.5, -0.25, 0.125]
-    rings, cameras, landmarks = said["preset"]
+    assert "x-ray" in said["wrong value"]
+    assert said["wrong name"].startswith(
+        f"{folder}/wrong.toml: camera.k9 is no field of the configuration; expected model, "
+    )
+    assert said["focal"] == 300.0, "all of a file or nothing"
+
+
+@needs_blender
+def test_presets_bring_their_scene(session):
+    _, said = session
     preset = load("set3")
-    assert (rings, cameras, landmarks) == (3, 20, preset.scene.landmarks)
+    assert said["preset"] == [3, 20, preset.scene.landmarks]
+    assert said["preset's figures"].startswith("60 cameras, ")
+    assert said["preset's pixels"] == [preset.camera.width, pytest.approx(36.0 * preset.camera.focal / preset.camera.width)]
+    assert said["preset's target"] == "away"
+
+
+@needs_blender
+def test_the_package_is_installed_where_the_panel_finds_it(session):
+    _, said = session
+    inside, program = said["installed"]
+    assert inside
+    assert subprocess.run([program], capture_output=True, text=True, check=True).stdout == "stub\n"
+    assert "absent.whl" in said["not installed"]
 
 
 @needs_blender
@@ -156,6 +183,8 @@ def test_the_result_lies_over_the_truth(session):
     assert np.linalg.norm(result[:, :3, 3] - truth[:, :3, 3], axis=1).max() < 0.05
     angle = np.einsum("nij,nij->n", result[:, :3, :3], truth[:, :3, :3])
     assert np.degrees(np.arccos(np.clip((angle - 1) / 2, -1, 1))).max() < 0.5
+    assert said["verdict's colour"] == "initfree accepted"
+    assert said["pyramid off"] < 0.05 * said["display size"]
     assert said["landmarks"] > 300
     assert said.get("points shown", said["landmarks"]) == said["landmarks"]
     assert "rotation AUC@5" in said["evaluation"]
@@ -172,6 +201,8 @@ def test_what_a_user_can_do_wrong_is_one_sentence(session):
     assert said["no settings"] == f"{folder}/absent.toml: No such file or directory"
     assert "file/below" in said["not writable"]
     assert said["no package"].startswith(f"There is no program {folder}/no-such-program")
+    assert said["no number"].startswith("Params = 420, many: expected numbers")
+    assert said["no model"].startswith(f"Load reconstruction: {folder}/empty holds no COLMAP model")
     assert said["no preset"].startswith("There is no preset 'set99'; expected one of ")
     assert not (folder / "nothing").exists()
     assert not (folder / "problem").exists()
@@ -190,6 +221,7 @@ def test_panels_are_in_the_sidebar_and_leave_with_the_extension(session):
 @needs_blender
 def test_a_cancelled_run_leaves_nothing(session):
     _, said = session
+    assert said["cancelled at work"]
     assert said["cancelled"] == [True, False]
 
 

@@ -15,7 +15,7 @@ _LANDMARKS = 200_000
 
 
 def blender(
-    action: Annotated[Literal["setup", "status", "extension", "preview", "arrays"], tyro.conf.Positional],
+    action: Annotated[Literal["setup", "status", "extension", "preview", "scene", "arrays"], tyro.conf.Positional],
     source: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="FILE_OR_DIR")] = None,
     /,
     *,
@@ -27,19 +27,19 @@ def blender(
     """Blender for `initfree generate --backend blender` and `.blend` scenes, and its panel initfree.
 
     setup installs bpy into an environment of its own, status says what is there. extension writes the zip that Blender's
-    Preferences > Get Extensions > Install from Disk takes. preview and arrays are what the panel calls: the cameras and
-    figures of a configuration, and a reconstruction, as NumPy arrays.
+    Preferences > Get Extensions > Install from Disk takes. preview, scene and arrays are what the panel calls: the cameras
+    and figures of a configuration, its surface, and a reconstruction, as NumPy arrays.
 
     Args:
-        action: setup, status, extension, preview or arrays.
-        source: preview: a .blend or TOML file, or a preset; arrays: what `initfree solve` wrote, or a COLMAP model.
-        output: File to write: the zip of extension (by default initfree-blender.zip), the .npz of preview and arrays.
-        seed: Seed of preview.
+        action: setup, status, extension, preview, scene or arrays.
+        source: preview, scene: a .blend or TOML file, or a preset; arrays: what `initfree solve` wrote, or a COLMAP model.
+        output: File to write: the zip of extension (by default initfree-blender.zip), the .npz of preview, scene and arrays.
+        seed: Seed of preview and scene.
         truth: A model whose world arrays moves the reconstruction to.
         overwrite: Replace also a file that this command did not write.
     """
     console = Console(markup=False, emoji=False)
-    if action in ("preview", "arrays") and (source is None or output is None):
+    if action in ("preview", "scene", "arrays") and (source is None or output is None):
         raise InputError(f"initfree blender {action} needs a source and --output FILE.npz")
     match action:
         case "setup":
@@ -57,6 +57,12 @@ def blender(
             from initfree.generator.blender.preview import preview
 
             _save(output, preview(generate(str(source), seed)), overwrite)
+        case "scene":
+            from initfree.generator.blender.preview import surface
+            from initfree.generator.presets import load
+
+            assert source is not None
+            _save(output, surface(load(source), seed), overwrite)
         case _:
             from initfree.viewer.arrays import scene_arrays
 

@@ -1,4 +1,4 @@
-"""What Blender's panel shows of a configuration before anything is written: cameras, covisibility, figures."""
+"""What Blender's panel shows of a configuration before anything is written: cameras, covisibility, figures, the scene."""
 
 import json
 from typing import Any
@@ -7,8 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import triu
 
+from initfree.errors import InputError
+from initfree.generator import scenes
+from initfree.generator.config import ColmapModel, Config
 from initfree.generator.dataset import Dataset
 from initfree.generator.statistics import statistics
+from initfree.generator.streams import stream
 
 
 def preview(dataset: Dataset) -> dict[str, NDArray[Any]]:
@@ -28,3 +32,14 @@ def preview(dataset: Dataset) -> dict[str, NDArray[Any]]:
         "pairs": np.stack([*shared.coords, shared.data], axis=1).astype(np.int64),
         "figures": np.array(json.dumps(statistics(dataset))),
     }  # fmt: skip
+
+
+def surface(config: Config, seed: int) -> dict[str, NDArray[Any]]:
+    """Arrays for `numpy.savez`: the scene's triangles with a colour for every corner, or, where it has none, its points."""
+    if isinstance(config.scene, ColmapModel):
+        raise InputError(f"{config.name} is an existing COLMAP model, which has no surface")
+    found = scenes.build(config.scene, stream(seed, "scene"))
+    arrays = {"vertices": found.vertices, "faces": found.faces, "colors": found.colors}
+    if len(found.faces) or found.fixed is None:
+        return arrays
+    return {**arrays, "vertices": found.fixed.positions, "colors": found.fixed.colors}

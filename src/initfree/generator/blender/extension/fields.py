@@ -13,6 +13,10 @@ _USE = "use_"
 """A field that may be absent has a switch of this name beside it."""
 
 
+class Problem(Exception):
+    """Something that the user can mend, in one sentence."""
+
+
 def schema(table: str) -> dict:
     """name -> JSON schema of the fields of a table of the configuration, such as Camera."""
     return DEFINITIONS[table]["properties"]
@@ -112,7 +116,10 @@ def _property(name: str, field: dict) -> object:
 def _read(group: bpy.types.PropertyGroup, name: str, field: dict) -> object:
     value = getattr(group, name)
     if _numbers(field):
-        return [float(word) for word in value.replace(",", " ").split()] or None
+        try:
+            return [float(word) for word in value.replace(",", " ").split()] or None
+        except ValueError as error:
+            raise Problem(f"{_title(name)} = {value}: expected numbers with commas between them, or nothing") from error
     if _optional_number(field) and not getattr(group, _USE + name):
         return None
     if isinstance(value, float):

@@ -4,13 +4,16 @@
 import json
 import shutil
 import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import bpy
 
 from . import spawned
-from .package import Run
-from .settings import Problem, keep
+from .fields import Problem
+from .package import Run, command, environment, installing
+from .settings import keep
 
 EVALUATION = "initfree evaluation"
 """text of the file that holds the last evaluation"""
@@ -42,18 +45,31 @@ def copy_of_file(scene: bpy.types.Scene, folder: Path) -> str:
     return name
 
 
+_running: list = []
+"""the Run that is at work, one at a time"""
+
+
 class Job:
     """An operator whose work is a command of the package. `arguments` gives its words, `done` uses what it made.
 
-    Called from a script (EXEC_DEFAULT) it waits; from a button it runs beside, and Escape cancels it.
+    Called from a script (EXEC_DEFAULT) it waits; from a button it runs beside, and Escape or the panel's button cancels it.
     """
 
-    bl_options = {"REGISTER"}  # noqa: RUF012
+    bl_options = {"UNDO"}  # noqa: RUF012
     codes = (0,)
-    """exit codes that are no failure"""
+    """exit codes that are no failure; all but 0 are a warning"""
+
+    @classmethod
+    def poll(cls, _: bpy.types.Context) -> bool:
+        if _running:
+            cls.poll_message_set("Something is running: wait for it, or cancel it")
+        return not _running
 
     def arguments(self, context: bpy.types.Context) -> list:
         raise NotImplementedError
+
+    def words(self, context: bpy.types.Context) -> list:
+        return [*command(), *self.arguments(context)]
 
     def done(self, context: bpy.types.Context) -> str:
         raise NotImplementedError
@@ -77,44 +93,87 @@ class Job:
     def modal(self, context: bpy.types.Context, event: bpy.types.Event) -> set:
         if event.type == "ESC":
             self.run.cancel()
-            self.report({"WARNING"}, f"{self.bl_label}: cancelled")
-            return self._cleared(context, {"CANCELLED"})
-        if event.type != "TIMER":
+        elif event.type != "TIMER":
             return {"PASS_THROUGH"}
-        if self.run.code is None:
-            self._show(context, f"{self.bl_label}: {self.progress() or 'running'} (Escape cancels)")
-            return {"RUNNING_MODAL"}
-        return self._end(context)
+        if self.run.code is not None:
+            return self._end(context)
+        how_far = "cancelling" if self.run.cancelled else self.progress() or "running"
+        self._show(context, f"{self.bl_label}: {how_far}, {time.monotonic() - self._began:.0f} s")
+        return {"RUNNING_MODAL"} if event.type == "ESC" else {"PASS_THROUGH"}
+
+    def cancel(self, context: bpy.types.Context) -> None:
+        """Blender ends, or opens another file."""
+        self.run.stop()
+        self._clear(context)
 
     def _begin(self, context: bpy.types.Context) -> bool:
-        self._timer = None
+        self._timer, self._began = None, time.monotonic()
         self.folder = Path(tempfile.mkdtemp(prefix="initfree-"))
         try:
-            self.run = Run(self.arguments(context), self.folder)
+            self.run = Run(self.words(context), self.folder)
         except Problem as problem:
             self.report({"ERROR"}, str(problem))
             shutil.rmtree(self.folder, ignore_errors=True)
             return False
+        _running.append(self.run)
         return True
 
     def _end(self, context: bpy.types.Context) -> set:
-        if self.run.code not in self.codes:
-            self.report({"ERROR"}, f"{self.bl_label}: {self.run.words()}")
-            return self._cleared(context, {"CANCELLED"})
-        self.report({"INFO"}, self.done(context))
-        return self._cleared(context, {"FINISHED"})
+        try:
+            level, said = self._outcome(context)
+        finally:
+            self._clear(context)
+        self.report({level}, f"{self.bl_label}: {said}")
+        return {"FINISHED"} if self.run.code in self.codes else {"CANCELLED"}
 
-    def _cleared(self, context: bpy.types.Context, outcome: set) -> set:
+    def _outcome(self, context: bpy.types.Context) -> tuple:
+        """(level of the report, words)"""
+        if self.run.cancelled:
+            return "WARNING", "cancelled"
+        if self.run.code not in self.codes:
+            return "ERROR", self.run.words()
+        return "WARNING" if self.run.code else "INFO", self.done(context)
+
+    def _clear(self, context: bpy.types.Context) -> None:
+        _running.clear()
         if self._timer is not None:
             context.window_manager.event_timer_remove(self._timer)
         self._show(context, "")
         shutil.rmtree(self.folder, ignore_errors=True)
-        return outcome
 
     def _show(self, context: bpy.types.Context, status: str) -> None:
         context.scene.initfree.status = status
         for area in context.screen.areas if context.screen else ():
             area.tag_redraw()
+
+
+class INITFREE_OT_cancel(bpy.types.Operator):
+    """Cancel what is running; nothing half-written stays"""
+
+    bl_idname = "initfree.cancel"
+    bl_label = "Cancel"
+
+    @classmethod
+    def poll(cls, _: bpy.types.Context) -> bool:
+        return bool(_running)
+
+    def execute(self, _: bpy.types.Context) -> set:
+        _running[0].cancel()
+        return {"FINISHED"}
+
+
+class INITFREE_OT_install(Job, bpy.types.Operator):
+    """Install the package initfree with pip, in an environment of its own"""
+
+    bl_idname = "initfree.install"
+    bl_label = "Install the package"
+    bl_options = set()  # noqa: RUF012
+
+    def words(self, _: bpy.types.Context) -> list:
+        return installing()
+
+    def done(self, _: bpy.types.Context) -> str:
+        return f"initfree is installed in {environment()}"
 
 
 class INITFREE_OT_spawn(Job, bpy.types.Operator):
@@ -152,12 +211,12 @@ class INITFREE_OT_export(Job, bpy.types.Operator):
     bl_label = "Export problem"
 
     def arguments(self, context: bpy.types.Context) -> list:
-        s, output = context.scene.initfree, folder_of(context.scene)
-        words = ["generate", copy_of_file(context.scene, self.folder), "--output", str(output), "--seed", str(s.seed)]
+        s, self.output = context.scene.initfree, folder_of(context.scene)
+        words = ["generate", copy_of_file(context.scene, self.folder), "--output", str(self.output), "--seed", str(s.seed)]
         return words + ["--render"] * s.images + ["--no-database"] * (not s.database)
 
-    def done(self, context: bpy.types.Context) -> str:
-        return f"Written: {folder_of(context.scene)}"
+    def done(self, _: bpy.types.Context) -> str:
+        return f"Written: {self.output}"
 
 
 class INITFREE_OT_solve(Job, bpy.types.Operator):
@@ -172,19 +231,19 @@ class INITFREE_OT_solve(Job, bpy.types.Operator):
         return ["solve", str(database), "--output", str(folder_of(context.scene) / "solved"), "--json-lines"]
 
     def progress(self) -> str:
-        event = next(iter(reversed(self._events())), {})
+        event = next(self._events(), {})
         return ", ".join(str(event[key]) for key in ("start", "stage") if event.get(key))
 
     def done(self, context: bpy.types.Context) -> str:
-        reason = next((event["reason"] for event in reversed(self._events()) if "reason" in event), "")
+        reason = next((event["reason"] for event in self._events() if "reason" in event), "")
         verdict = f"{'Accepted' if self.run.code == 0 else 'Not accepted'}: {reason}"
         context.scene.initfree.figures = verdict
         return verdict
 
-    def _events(self) -> list:
-        """Whole lines; the last may be half written."""
+    def _events(self) -> Iterator[dict]:
+        """From the last on. Whole lines: the last may be half written."""
         lines = self.run.printed().split("\n")[:-1]
-        return [json.loads(line) for line in lines if line.startswith("{")]
+        return (json.loads(line) for line in reversed(lines) if line.startswith("{"))
 
 
 class INITFREE_OT_evaluate(Job, bpy.types.Operator):
@@ -204,7 +263,14 @@ class INITFREE_OT_evaluate(Job, bpy.types.Operator):
         return f"The evaluation is in the text {EVALUATION}"
 
 
-_OPERATORS = (INITFREE_OT_spawn, INITFREE_OT_export, INITFREE_OT_solve, INITFREE_OT_evaluate)
+_OPERATORS = (
+    INITFREE_OT_cancel,
+    INITFREE_OT_install,
+    INITFREE_OT_spawn,
+    INITFREE_OT_export,
+    INITFREE_OT_solve,
+    INITFREE_OT_evaluate,
+)
 
 
 def register() -> None:

@@ -10,18 +10,32 @@ from pathlib import Path
 import bpy
 from bpy.props import StringProperty
 
-from .settings import Problem
+from .fields import Problem
 
 _NAME = __package__ or "initfree"
 
 
-def _environment() -> Path:
+def environment() -> Path:
     """Where the panel installs the package."""
     return Path(bpy.utils.extension_path_user(_NAME, path="environment", create=False))
 
 
-def _program(environment: Path) -> Path:
-    return environment / ("Scripts/initfree.exe" if os.name == "nt" else "bin/initfree")
+def _program(where: Path) -> Path:
+    return where / ("Scripts/initfree.exe" if os.name == "nt" else "bin/initfree")
+
+
+def installing() -> list:
+    """The words that install the package where the preferences say from: Blender's own Python with pip, quietly."""
+    return [sys.executable, "-c", _INSTALL, str(environment()), preferences().source]
+
+
+_INSTALL = """
+import os, subprocess, sys, venv
+place, source = sys.argv[1:]
+venv.create(place, with_pip=True)
+python = os.path.join(place, "Scripts" if os.name == "nt" else "bin", "python")
+sys.exit(subprocess.call([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", source]))
+"""
 
 
 def command() -> list:
@@ -33,7 +47,7 @@ def command() -> list:
         if not path.is_file():
             raise Problem(f"There is no program {path}; set it in Edit > Preferences > Add-ons > initfree")
         return [str(path), "-m", "initfree"] if path.name.startswith("python") else [str(path)]
-    own = _program(_environment()) if bpy.app.version >= (4, 2) and _NAME.startswith("bl_ext.") else None
+    own = _program(environment()) if bpy.app.version >= (4, 2) and _NAME.startswith("bl_ext.") else None
     found = str(own) if own is not None and own.is_file() else shutil.which("initfree")
     if found is None:
         raise Problem("The package initfree is not installed; install it in Edit > Preferences > Add-ons > initfree")
@@ -45,21 +59,21 @@ def preferences() -> bpy.types.AddonPreferences:
 
 
 class Run:
-    """The package at work on something, in a process of its own; what it prints goes to files of a folder."""
+    """A command at work, in a process of its own; what it prints goes to files of a folder."""
 
-    def __init__(self, arguments: list, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, words: list, folder: Path) -> None:
+        self.folder, self.cancelled = folder, False
         # PYTHON* variables of Blender must not leak into the other Python; Blender itself serves as its worker.
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         if bpy.app.binary_path:
-            environment["INITFREE_BLENDER"] = bpy.app.binary_path
+            clean["INITFREE_BLENDER"] = bpy.app.binary_path
         with (folder / "out.txt").open("wb") as out, (folder / "err.txt").open("wb") as err:
             try:
                 self._process = subprocess.Popen(
-                    [*command(), *arguments], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err
+                    words, cwd=folder, env=clean, stdin=subprocess.DEVNULL, stdout=out, stderr=err
                 )
             except OSError as error:
-                raise Problem(f"The package initfree cannot be started: {error.strerror or error}") from error
+                raise Problem(f"{words[0]} cannot be started: {error.strerror or error}") from error
 
     @property
     def code(self) -> int | None:
@@ -70,8 +84,13 @@ class Run:
         return self._process.wait()
 
     def cancel(self) -> None:
-        """End it; it leaves nothing half-written."""
+        """Ask it to end, which it does in a moment; it leaves nothing half-written."""
+        self.cancelled = True
         self._process.terminate()
+
+    def stop(self) -> None:
+        """Cancel it and wait until it has ended."""
+        self.cancel()
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
@@ -85,29 +104,7 @@ class Run:
         """The last line of what it complained of."""
         text = (self.folder / "err.txt").read_text(encoding="utf-8", errors="replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return lines[-1].removeprefix("error: ") if lines else "no message"
-
-
-class INITFREE_OT_install(bpy.types.Operator):
-    """Install the package initfree with pip, in an environment of its own"""
-
-    bl_idname = "initfree.install"
-    bl_label = "Install the package"
-
-    def execute(self, _: bpy.types.Context) -> set:
-        where = _environment()
-        source = preferences().source
-        for words in ([sys.executable, "-m", "venv", where], [where / _PYTHON, "-m", "pip", "install", "--quiet", source]):
-            done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                said = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-                self.report({"ERROR"}, f"{source} cannot be installed: {said[-1] if said else 'no message'}")
-                return {"CANCELLED"}
-        self.report({"INFO"}, f"initfree is installed in {where}")
-        return {"FINISHED"}
-
-
-_PYTHON = "Scripts/python.exe" if os.name == "nt" else "bin/python"
+        return lines[-1].removeprefix("initfree: error: ") if lines else "no message"
 
 
 class INITFREE_AP_preferences(bpy.types.AddonPreferences):
@@ -125,11 +122,14 @@ class INITFREE_AP_preferences(bpy.types.AddonPreferences):
         description="What pip installs: the package's name, or the folder of a clone with its extras",
     )  # fmt: skip
 
-    def draw(self, _: bpy.types.Context) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         self.layout.prop(self, "command")
         row = self.layout.row()
         row.prop(self, "source")
-        row.operator(INITFREE_OT_install.bl_idname)
+        row.operator("initfree.install")
+        if context.scene.initfree.status:
+            self.layout.label(text=context.scene.initfree.status, icon="TIME")
+            return
         try:
             self.layout.label(text=f"initfree: {' '.join(command())}", icon="CHECKMARK")
         except Problem as problem:
@@ -137,10 +137,8 @@ class INITFREE_AP_preferences(bpy.types.AddonPreferences):
 
 
 def register() -> None:
-    bpy.utils.register_class(INITFREE_OT_install)
     bpy.utils.register_class(INITFREE_AP_preferences)
 
 
 def unregister() -> None:
     bpy.utils.unregister_class(INITFREE_AP_preferences)
-    bpy.utils.unregister_class(INITFREE_OT_install)

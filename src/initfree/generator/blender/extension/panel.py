@@ -6,9 +6,9 @@ import textwrap
 import bpy
 
 from . import fields
-from .jobs import INITFREE_OT_evaluate, INITFREE_OT_export, INITFREE_OT_solve, INITFREE_OT_spawn
+from .jobs import INITFREE_OT_cancel, INITFREE_OT_evaluate, INITFREE_OT_export, INITFREE_OT_solve, INITFREE_OT_spawn
 from .preset_menu import INITFREE_MT_presets, INITFREE_OT_load_settings, INITFREE_OT_save_settings
-from .reconstruction import INITFREE_OT_load
+from .reconstruction import INITFREE_OT_load, INITFREE_OT_load_other
 from .settings import LEFT_OUT, LOOK, PATH, SCENE, TABLES
 from .spawned import INITFREE_OT_clear
 
@@ -51,8 +51,12 @@ class INITFREE_PT_main(_Section, bpy.types.Panel):
         column = layout.column(align=True)
         column.operator(INITFREE_OT_export.bl_idname, icon="EXPORT")
         column.operator(INITFREE_OT_solve.bl_idname, icon="PLAY")
-        column.operator(INITFREE_OT_load.bl_idname, icon="IMPORT")
+        row = column.row(align=True)
+        row.operator(INITFREE_OT_load.bl_idname, icon="IMPORT")
+        row.operator(INITFREE_OT_load_other.bl_idname, text="", icon="FILE_FOLDER")
         column.operator(INITFREE_OT_evaluate.bl_idname, icon="VIEWZOOM")
+        if s.status:
+            layout.operator(INITFREE_OT_cancel.bl_idname, icon="CANCEL")
         for line in (s.status or s.figures).splitlines():
             for part in textwrap.wrap(line, max(20, int(context.region.width / LETTER))):
                 layout.label(text=part)

@@ -3,24 +3,28 @@
 
 import json
 import math
+import os
 import tomllib
 from pathlib import Path
 
 import bpy
-from bpy.props import StringProperty
+import numpy as np
+from bpy.props import BoolProperty, StringProperty
 
 from . import spawned
-from .settings import Problem, from_table, to_table
+from .fields import Problem
+from .jobs import Job
+from .settings import from_table, to_table
 from .toml_text import to_toml
 
 PRESETS = json.loads(Path(__file__).with_name("presets.json").read_text(encoding="utf-8"))
-CURVES = "initfree curves"
+CURVES, SCENE = "initfree curves", "initfree scene"
 _CORNERS = 256
 """of the polygon that stands for a full circle"""
 
 
 def curves_of_preset(trajectory: dict) -> list:
-    """(kind of spline, points, closed) of each curve that a trajectory goes along; none where it is no curve."""
+    """(kind of spline, points, closed) of each curve that a trajectory goes along."""
     if trajectory["kind"] == "rings":
         return [("POLY", _ring(ring, trajectory["centre"]), ring["arc"] >= 360.0) for ring in trajectory["rings"]]
     if trajectory["kind"] == "lateral":
@@ -28,9 +32,7 @@ def curves_of_preset(trajectory: dict) -> list:
     if trajectory["kind"] == "curve":
         kind = "BEZIER" if trajectory["interpolation"] == "bezier" else "POLY"
         return [(kind, trajectory["points"], trajectory["closed"])]
-    if trajectory["kind"] == "groups":
-        return [curve for group in trajectory["groups"] for curve in curves_of_preset(group)]
-    return []
+    return [curve for group in trajectory["groups"] for curve in curves_of_preset(group)]
 
 
 def _ring(ring: dict, centre: list) -> list:
@@ -60,30 +62,75 @@ def make_curve(kind: str, points: list, closed: bool, where: bpy.types.Collectio
     return spawned.marked("initfree curve", data, where)
 
 
-class INITFREE_OT_preset(bpy.types.Operator):
-    """Take a preset's settings, and its curves where it has such"""
+def take(scene: bpy.types.Scene, name: str) -> None:
+    """A preset's settings and curves."""
+    if name not in PRESETS:
+        raise Problem(f"There is no preset {name!r}; expected one of {', '.join(PRESETS)}")
+    from_table(scene, PRESETS[name])
+    where = spawned.collection(CURVES)
+    for kind, points, closed in curves_of_preset(PRESETS[name]["trajectory"]):
+        make_curve(kind, points, closed, where)
+    scene.initfree.curves = where
+
+
+def add_scene(path: Path, scene: bpy.types.Scene) -> int:
+    """The arrays of `initfree blender scene` as an object that landmarks lie on; the number of its vertices."""
+    with np.load(path, allow_pickle=False) as arrays:
+        vertices, faces, colours = arrays["vertices"], arrays["faces"], arrays["colors"].reshape(-1, 3)
+    mesh = bpy.data.meshes.new(SCENE)
+    mesh.from_pydata(vertices.tolist(), [], faces.tolist())
+    spawned.paint(mesh, "colour", colours, "CORNER" if len(faces) else "POINT")
+    where = spawned.collection(SCENE)
+    spawned.marked(SCENE, mesh, where)[spawned.MARK] = False
+    scene.initfree.objects = where
+    return len(vertices)
+
+
+class INITFREE_OT_preset(Job, bpy.types.Operator):
+    """Take a preset's settings and its curves, and its scene if wanted"""
 
     bl_idname = "initfree.preset"
     bl_label = "Preset"
-    bl_options = {"REGISTER", "UNDO"}  # noqa: RUF012
 
     name: StringProperty()
 
     def execute(self, context: bpy.types.Context) -> set:
-        if self.name not in PRESETS:
-            self.report({"ERROR"}, f"There is no preset {self.name!r}; expected one of {', '.join(PRESETS)}")
+        return super().execute(context) if context.scene.initfree.preset_scene else self._alone(context)
+
+    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set:
+        return super().invoke(context, event) if context.scene.initfree.preset_scene else self._alone(context)
+
+    def arguments(self, context: bpy.types.Context) -> list:
+        take(context.scene, self.name)
+        return ["blender", "scene", self.name, "--output", "scene.npz"]
+
+    def done(self, context: bpy.types.Context) -> str:
+        return f"{self.name}, with a scene of {add_scene(self.folder / 'scene.npz', context.scene)} vertices"
+
+    def _alone(self, context: bpy.types.Context) -> set:
+        try:
+            take(context.scene, self.name)
+        except Problem as problem:
+            self.report({"ERROR"}, str(problem))
             return {"CANCELLED"}
-        table = PRESETS[self.name]
-        from_table(context.scene, table)
-        curves = curves_of_preset(table["trajectory"])
-        if not curves:
-            self.report({"WARNING"}, f"The trajectory of {self.name} is no curve: draw your own; its settings were taken")
-            return {"FINISHED"}
-        where = spawned.collection(CURVES)
-        for kind, points, closed in curves:
-            make_curve(kind, points, closed, where)
-        context.scene.initfree.curves = where
         return {"FINISHED"}
+
+
+def _draw_presets(layout: bpy.types.UILayout, adversarial: bool) -> None:
+    for name, table in PRESETS.items():
+        if name.startswith("adversarial-") == adversarial:
+            said = table.get("description") or ""
+            layout.operator(INITFREE_OT_preset.bl_idname, text=f"{name}: {said}" if said else name).name = name
+
+
+class INITFREE_MT_adversarial(bpy.types.Menu):
+    """Presets that are hard on purpose"""
+
+    bl_idname = "INITFREE_MT_adversarial"
+    bl_label = "Adversarial"
+
+    def draw(self, _: bpy.types.Context) -> None:
+        _draw_presets(self.layout, adversarial=True)
 
 
 class INITFREE_MT_presets(bpy.types.Menu):
@@ -92,10 +139,10 @@ class INITFREE_MT_presets(bpy.types.Menu):
     bl_idname = "INITFREE_MT_presets"
     bl_label = "Presets"
 
-    def draw(self, _: bpy.types.Context) -> None:
-        for name, table in PRESETS.items():
-            said = table.get("description") or ""
-            self.layout.operator(INITFREE_OT_preset.bl_idname, text=f"{name}: {said}" if said else name).name = name
+    def draw(self, context: bpy.types.Context) -> None:
+        self.layout.prop(context.scene.initfree, "preset_scene")
+        _draw_presets(self.layout, adversarial=False)
+        self.layout.menu(INITFREE_MT_adversarial.bl_idname)
 
 
 class _File:
@@ -112,7 +159,7 @@ class _File:
     def execute(self, context: bpy.types.Context) -> set:
         try:
             self.work(context, Path(bpy.path.abspath(self.filepath)))
-        except (Problem, OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, TypeError, ValueError, KeyError) as error:
+        except (Problem, OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, AttributeError, TypeError) as error:
             said = error.strerror if isinstance(error, OSError) and error.strerror else error
             self.report({"ERROR"}, f"{self.filepath}: {said}")
             return {"CANCELLED"}
@@ -126,13 +173,16 @@ class INITFREE_OT_save_settings(_File, bpy.types.Operator):
     bl_label = "Save settings"
 
     filepath: StringProperty(subtype="FILE_PATH")
+    check_existing: BoolProperty(default=True, options={"HIDDEN"})
 
     def work(self, context: bpy.types.Context, path: Path) -> None:
         if not bpy.data.filepath:
             raise Problem("the settings name the file that they belong to, which was never saved; save it first")
         table = to_table(context.scene)
         table["scene"]["path"] = bpy.data.filepath
-        path.write_text(to_toml(table), encoding="utf-8")
+        beside = path.with_name(f".{path.name}.new")
+        beside.write_text(to_toml(table), encoding="utf-8")
+        os.replace(beside, path)
 
 
 class INITFREE_OT_load_settings(_File, bpy.types.Operator):
@@ -147,7 +197,13 @@ class INITFREE_OT_load_settings(_File, bpy.types.Operator):
         from_table(context.scene, tomllib.loads(path.read_text(encoding="utf-8")))
 
 
-_CLASSES = (INITFREE_OT_preset, INITFREE_MT_presets, INITFREE_OT_save_settings, INITFREE_OT_load_settings)
+_CLASSES = (
+    INITFREE_OT_preset,
+    INITFREE_MT_adversarial,
+    INITFREE_MT_presets,
+    INITFREE_OT_save_settings,
+    INITFREE_OT_load_settings,
+)
 
 
 def register() -> None:

@@ -1,23 +1,25 @@
 # pyright: reportMissingImports=false
-"""A reconstruction in the scene: cameras with their images, landmarks as a point cloud, coloured by the verdict."""
+"""A reconstruction in the scene: cameras with their images, coloured by the verdict, and landmarks as a point cloud."""
 
 from itertools import pairwise
 from pathlib import Path
 
 import bpy
 import numpy as np
-from bpy.props import StringProperty
+from bpy.props import BoolProperty, StringProperty
 
 from . import spawned
+from .fields import Problem
 from .jobs import Job, folder_of
-from .settings import Problem
 
-RESULT, LANDMARKS = "initfree reconstruction", "initfree landmarks"
+RESULT, LANDMARKS, PYRAMIDS = "initfree reconstruction", "initfree landmarks", "initfree pyramids"
 COLOUR = "colour"
 """colour attribute of the landmarks"""
-_VERDICTS = {1: (0.1, 0.7, 0.2, 1.0), 0: (0.9, 0.15, 0.1, 1.0), -1: (0.4, 0.5, 0.9, 1.0)}
-"""accepted, not accepted, not judged"""
-_FAILING = (0.9, 0.15, 0.1, 1.0)
+_RED = "initfree not accepted", (0.75, 0.02, 0.01, 1.0)
+_VERDICTS = {1: ("initfree accepted", (0.02, 0.35, 0.04, 1.0)), 0: _RED, -1: ("initfree not judged", (0.08, 0.12, 0.7, 1.0))}
+"""materials of accepted, not accepted, not judged: name and colour"""
+_EDGES = np.array([(0, 1), (1, 2), (2, 3), (3, 0), (0, 4), (1, 4), (2, 4), (3, 4)])
+"""of a camera's pyramid: four corners of the image, and the centre"""
 
 
 def show(path: Path, images: Path | None) -> tuple:
@@ -25,17 +27,42 @@ def show(path: Path, images: Path | None) -> tuple:
     with np.load(path, allow_pickle=False) as file:
         a = dict(file)
     where = spawned.collection(RESULT)
-    colour, shown = _VERDICTS[int(a["accepted"])], spawned.shown_size(a["camera_to_world"][:, :3, 3])
+    shown = spawned.shown_size(a["camera_to_world"][:, :3, 3])
     for k, name in enumerate(a["names"].tolist()):
-        half = a["shape"][k]
-        thing = spawned.camera(name, a["camera_to_world"][k], 0.5, float(half[0]), shown, where)
-        thing.color = _FAILING if a["failing"][k] else colour
+        thing = spawned.camera(name, a["camera_to_world"][k], 0.5, float(a["shape"][k, 0]), shown, where)
         picture = images / name if images is not None else None
         if picture is not None and picture.is_file():
             thing.data.show_background_images = True
             thing.data.background_images.new().image = bpy.data.images.load(str(picture), check_existing=True)
+    pyramids(a, 0.5 * shown, where)
     cloud(a["xyz"], a["rgb"], where)
     return len(a["names"]), len(a["xyz"]), str(a["verdict"])
+
+
+def pyramids(a: dict, size: float, where: bpy.types.Collection) -> bpy.types.Object:
+    """Cameras as rods along the edges of their pyramids, `size` half as wide: seen in any shading, and rendered."""
+    half = a["shape"] * size / a["shape"][:, :1]
+    corners = half[:, None] * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (0, 0)])
+    depth = np.repeat(size / a["shape"][:, :1], 5, axis=1) * (1.0, 1.0, 1.0, 1.0, 0.0)
+    local = np.concatenate([corners, depth[..., None]], axis=2)
+    world = np.einsum("nij,nkj->nki", a["camera_to_world"][:, :3, :3], local) + a["camera_to_world"][:, None, :3, 3]
+    start, way = world[:, _EDGES[:, 0]], world[:, _EDGES[:, 1]] - world[:, _EDGES[:, 0]]
+    across = np.cross(way, np.eye(3)[np.argmin(np.abs(way), axis=2)])
+    across /= np.linalg.norm(across, axis=2, keepdims=True)
+    other = np.cross(way, across) / np.linalg.norm(way, axis=2, keepdims=True)
+    turns = 2.0 * np.pi * np.arange(3)[:, None] / 3.0
+    ring = 0.03 * size * (np.cos(turns) * across[:, :, None] + np.sin(turns) * other[:, :, None])
+    rods = np.stack([start[:, :, None] + ring, start[:, :, None] + way[:, :, None] + ring], axis=2).reshape(-1, 3)
+    sides = np.array([(k, (k + 1) % 3, (k + 1) % 3 + 3, k + 3) for k in range(3)])
+    faces = (6 * np.arange(len(rods) // 6)[:, None, None] + sides).reshape(-1, 4)
+    mesh = bpy.data.meshes.new(PYRAMIDS)
+    mesh.from_pydata(rods.tolist(), [], faces.tolist())
+    for name, colour in (_VERDICTS[int(a["accepted"])], _RED):
+        mesh.materials.append(_glowing(name, colour))
+    mesh.polygons.foreach_set("material_index", np.repeat(a["failing"], 3 * len(_EDGES)).astype(np.int32))
+    thing = spawned.marked(PYRAMIDS, mesh, where)
+    thing.hide_select = True
+    return thing
 
 
 def cloud(xyz: np.ndarray, rgb: np.ndarray, where: bpy.types.Collection) -> bpy.types.Object:
@@ -43,10 +70,8 @@ def cloud(xyz: np.ndarray, rgb: np.ndarray, where: bpy.types.Collection) -> bpy.
     mesh = bpy.data.meshes.new(LANDMARKS)
     mesh.vertices.add(len(xyz))
     mesh.vertices.foreach_set("co", xyz.astype(np.float32).ravel())
-    attribute = mesh.color_attributes.new(COLOUR, "BYTE_COLOR", "POINT")
-    values = np.concatenate([rgb / 255.0, np.ones((len(rgb), 1))], axis=1).astype(np.float32)
-    attribute.data.foreach_set("color_srgb", values.ravel())
-    mesh.materials.append(_material())
+    spawned.paint(mesh, COLOUR, rgb, "POINT")
+    mesh.materials.append(_glowing(LANDMARKS))
     mesh.update()
     thing = spawned.marked(LANDMARKS, mesh, where)
     extent = float(np.linalg.norm(np.quantile(xyz, 0.95, axis=0) - np.quantile(xyz, 0.05, axis=0))) if len(xyz) else 1.0
@@ -61,7 +86,7 @@ def _points(radius: float) -> bpy.types.NodeTree:
     tree.interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
     nodes = [tree.nodes.new(kind) for kind in _NODES]
     nodes[1].inputs["Radius"].default_value = radius
-    nodes[2].inputs["Material"].default_value = _material()
+    nodes[2].inputs["Material"].default_value = _glowing(LANDMARKS)
     for a, b in pairwise(nodes):
         tree.links.new(a.outputs[0], b.inputs[0])
     return tree
@@ -70,19 +95,23 @@ def _points(radius: float) -> bpy.types.NodeTree:
 _NODES = ("NodeGroupInput", "GeometryNodeMeshToPoints", "GeometryNodeSetMaterial", "NodeGroupOutput")
 
 
-def _material() -> bpy.types.Material:
-    """Shows the points' own colours."""
-    found = bpy.data.materials.get(LANDMARKS)
+def _glowing(name: str, colour: tuple | None = None) -> bpy.types.Material:
+    """A material that shines in a colour, or in the points' own."""
+    found = bpy.data.materials.get(name)
     if found is not None:
         return found
-    made = bpy.data.materials.new(LANDMARKS)
+    made = bpy.data.materials.new(name)
     made.use_nodes = True
     nodes, links = made.node_tree.nodes, made.node_tree.links
     nodes.clear()
-    colour, light, output = (nodes.new(f"ShaderNode{kind}") for kind in ("Attribute", "Emission", "OutputMaterial"))
-    colour.attribute_name = COLOUR
-    links.new(colour.outputs["Color"], light.inputs["Color"])
+    light, output = nodes.new("ShaderNodeEmission"), nodes.new("ShaderNodeOutputMaterial")
     links.new(light.outputs[0], output.inputs["Surface"])
+    if colour is None:
+        own = nodes.new("ShaderNodeAttribute")
+        own.attribute_name = COLOUR
+        links.new(own.outputs["Color"], light.inputs["Color"])
+    else:
+        made.diffuse_color = light.inputs["Color"].default_value = colour
     return made
 
 
@@ -95,31 +124,47 @@ class INITFREE_OT_load(Job, bpy.types.Operator):
     directory: StringProperty(subtype="DIR_PATH", description="By default the folder of the last solve")
 
     def arguments(self, context: bpy.types.Context) -> list:
-        found = Path(bpy.path.abspath(self.directory)) if self.directory else folder_of(context.scene) / "solved"
+        problem = None if self.directory else folder_of(context.scene)
+        found = Path(bpy.path.abspath(self.directory)).resolve() if problem is None else problem / "solved"
         if not found.is_dir():
             raise Problem(f"There is no folder {found}; solve the problem, or choose the folder of a reconstruction")
-        truth = self._truth(context.scene)
-        words = ["blender", "arrays", str(found.resolve()), "--output", "scene.npz"]
-        return words + (["--truth", str(truth)] if truth is not None and not self.directory else [])
+        self.images = next((one / "images" for one in (found, *found.parents[:2]) if (one / "images").is_dir()), None)
+        words = ["blender", "arrays", str(found), "--output", "scene.npz"]
+        truth = None if problem is None else problem / "sparse" / "0"
+        return words + (["--truth", str(truth)] if truth is not None and truth.is_dir() else [])
 
     def done(self, context: bpy.types.Context) -> str:
-        images = folder_of(context.scene) / "images" if not self.directory else None
-        cameras, landmarks, verdict = show(self.folder / "scene.npz", images)
-        context.scene.initfree.figures = verdict
+        cameras, landmarks, verdict = show(self.folder / "scene.npz", self.images)
+        context.scene.initfree.figures = f"{cameras} cameras, {landmarks} landmarks\n{verdict}"
         return f"{cameras} cameras, {landmarks} landmarks"
 
-    @staticmethod
-    def _truth(scene: bpy.types.Scene) -> Path | None:
-        try:
-            truth = folder_of(scene) / "sparse" / "0"
-        except Problem:
-            return None
-        return truth if truth.is_dir() else None
+
+class INITFREE_OT_load_other(bpy.types.Operator):
+    """Load any reconstruction: a folder that solve wrote, or one with a COLMAP model; its world stays as it is"""
+
+    bl_idname = "initfree.load_other"
+    bl_label = "Load other reconstruction"
+
+    directory: StringProperty(subtype="DIR_PATH")
+    filter_folder: BoolProperty(default=True, options={"HIDDEN"})
+
+    @classmethod
+    def poll(cls, context: bpy.types.Context) -> bool:
+        return INITFREE_OT_load.poll(context)
+
+    def invoke(self, context: bpy.types.Context, _: bpy.types.Event) -> set:
+        context.window_manager.fileselect_add(self)
+        return {"RUNNING_MODAL"}
+
+    def execute(self, _: bpy.types.Context) -> set:
+        return bpy.ops.initfree.load("INVOKE_DEFAULT", directory=self.directory)
 
 
 def register() -> None:
     bpy.utils.register_class(INITFREE_OT_load)
+    bpy.utils.register_class(INITFREE_OT_load_other)
 
 
 def unregister() -> None:
+    bpy.utils.unregister_class(INITFREE_OT_load_other)
     bpy.utils.unregister_class(INITFREE_OT_load)

@@ -3,8 +3,10 @@
 
 import bpy
 from bpy.props import BoolProperty, IntProperty, PointerProperty, StringProperty
+from mathutils import Vector
 
-from . import fields
+from . import fields, spawned
+from .fields import Problem
 from .toml_text import to_toml
 
 TEXT = "initfree.toml"
@@ -14,16 +16,16 @@ TABLES = {
     "visibility": "Visibility",
     "density": "Density",
     "degradation": "Degradation",
+    "adversity": "Adversity",
     "render": "Render",
 }
 SCENE, LOOK, PATH = "Blend", "LookAt", "BlenderPath"
+GROUPS = {**TABLES, "scene": SCENE, "look_at": LOOK, "path": PATH}
+"""name of a property group -> table of the configuration that it mirrors"""
 LEFT_OUT = {SCENE: ("kind", "path", "objects"), LOOK: ("point",), PATH: ("kind", "object", "look_at")}
 """fields that the panel has another way to say"""
-
-
-class Problem(Exception):
-    """Something that the user can mend, in one sentence."""
-
+NEAR = 1e-5
+"""of a target: closer, it is the same point in single precision"""
 
 _RELATIVE = {"PATH_SUPPORTS_BLEND_RELATIVE"} if bpy.app.version >= (4, 5) else set()
 """paths that begin with // are relative to the file, which Blender 4.5 and newer want said"""
@@ -34,12 +36,7 @@ def _group(name: str, table: str) -> type:
     return type(name, (bpy.types.PropertyGroup,), {"__annotations__": notes, "__doc__": f"The table {table}."})
 
 
-_GROUPS = {name: _group(f"INITFREE_PG_{name}", table) for name, table in TABLES.items()}
-_GROUPS |= {
-    "scene": _group("INITFREE_PG_scene", SCENE),
-    "look_at": _group("INITFREE_PG_look_at", LOOK),
-    "path": _group("INITFREE_PG_path", PATH),
-}
+_CLASSES = {name: _group(f"INITFREE_PG_{name}", table) for name, table in GROUPS.items()}
 
 
 def _is_target(_: object, thing: bpy.types.Object) -> bool:
@@ -60,6 +57,9 @@ class INITFREE_PG_settings(bpy.types.PropertyGroup):
         type=bpy.types.Collection, name="Objects",
         description="Landmarks lie on these objects, and all objects hide them; none: on all that render",
     )  # fmt: skip
+    preset_scene: BoolProperty(
+        name="With their scene", default=True, description="Presets bring their scene, not only curves and settings"
+    )
     seed: IntProperty(name="Seed", min=0, description="Same seed and settings, same files")
     shuffle: BoolProperty(name="Shuffle", description="List the cameras in random order instead of along the curves")
     images: BoolProperty(name="Images and depth maps", description="Render them too")
@@ -74,7 +74,7 @@ class INITFREE_PG_settings(bpy.types.PropertyGroup):
     status: StringProperty(options={"SKIP_SAVE"})
     figures: StringProperty(options={"SKIP_SAVE"})
 
-    __annotations__ |= {name: PointerProperty(type=group) for name, group in _GROUPS.items()}
+    __annotations__ |= {name: PointerProperty(type=group) for name, group in _CLASSES.items()}
 
 
 def curves_of(scene: bpy.types.Scene) -> list:
@@ -110,19 +110,47 @@ def to_table(scene: bpy.types.Scene) -> dict:
 
 
 def from_table(scene: bpy.types.Scene, table: dict) -> None:
-    """The settings from a configuration; its curves, target and objects are those of the file, where it has them."""
+    """The settings from a configuration, all or none; its curves and objects are those of the file.
+
+    Where cameras look at a point, the target is the object there: an empty, unless the target was there before.
+    """
     s = scene.initfree
-    s.shuffle = bool(table.get("shuffle", False))
-    for name, of in TABLES.items():
-        fields.from_table(getattr(s, name), of, table.get(name, {}))
-    fields.from_table(s.scene, SCENE, table.get("scene", {}), LEFT_OUT[SCENE])
+    values = _values(table)
+    before = {name: fields.to_table(getattr(s, name), of, LEFT_OUT.get(of, ())) for name, of in GROUPS.items()}
+    try:
+        _set(s, values)
+        s.shuffle = table.get("shuffle", False)
+    except (TypeError, ValueError) as error:
+        _set(s, before)
+        raise Problem(str(error).replace("\n", " ")) from error
+    point = values["look_at"].get("point")
+    if point is None:
+        s.target = None
+    elif s.target is None or (s.target.matrix_world.translation - Vector(point)).length > NEAR:
+        s.target = spawned.target(point)
+
+
+def _values(table: dict) -> dict:
+    """name of a property group -> its values in a configuration."""
     trajectory = table.get("trajectory") or {}
+    tables = {**{name: table.get(name, {}) for name in TABLES}, "scene": table.get("scene", {}), "trajectory": trajectory}
+    wrong = next((name for name, one in tables.items() if not isinstance(one, dict)), None)
+    if wrong is not None:
+        raise Problem(f"{wrong} = {tables[wrong]}: expected a table")
+    for name, of in TABLES.items():
+        unknown = next(iter(set(tables[name]) - set(fields.schema(of))), None)
+        if unknown is not None:
+            raise Problem(f"{name}.{unknown} is no field of the configuration; expected {', '.join(fields.schema(of))}")
     routes = trajectory.get("groups") or [trajectory]
-    look = routes[0].get("look_at") or {}
-    fields.from_table(s.look_at, LOOK, look, LEFT_OUT[LOOK])
     cameras = sum(route.get("cameras", 0) for route in routes)
     curves = len(trajectory.get("rings", ())) or len(routes)
-    fields.from_table(s.path, PATH, routes[0] | {"cameras": max(1, cameras // curves)}, LEFT_OUT[PATH])
+    path = routes[0] | ({"cameras": max(1, cameras // curves)} if cameras else {})
+    return {**tables, "look_at": routes[0].get("look_at") or {}, "path": path}
+
+
+def _set(s: INITFREE_PG_settings, values: dict) -> None:
+    for name, of in GROUPS.items():
+        fields.from_table(getattr(s, name), of, values[name], LEFT_OUT.get(of, ()))
 
 
 def keep(scene: bpy.types.Scene) -> None:
@@ -141,7 +169,7 @@ def _before_saving(*_: object) -> None:
 
 
 def register() -> None:
-    for group in (*_GROUPS.values(), INITFREE_PG_settings):
+    for group in (*_CLASSES.values(), INITFREE_PG_settings):
         bpy.utils.register_class(group)
     bpy.types.Scene.initfree = PointerProperty(type=INITFREE_PG_settings)
     bpy.app.handlers.save_pre.append(_before_saving)
@@ -150,5 +178,5 @@ def register() -> None:
 def unregister() -> None:
     bpy.app.handlers.save_pre.remove(_before_saving)
     del bpy.types.Scene.initfree
-    for group in (INITFREE_PG_settings, *reversed(_GROUPS.values())):
+    for group in (INITFREE_PG_settings, *reversed(_CLASSES.values())):
         bpy.utils.unregister_class(group)

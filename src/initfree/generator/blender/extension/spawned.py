@@ -1,5 +1,6 @@
 # pyright: reportMissingImports=false
-"""Objects that the panel makes: cameras, the lines of covisibility, point clouds; none of them is part of the problem."""
+"""Objects that the panel makes: cameras, the lines of covisibility, point clouds, which are no part of the problem, and the
+scenes of presets, which are."""
 
 from pathlib import Path
 
@@ -8,8 +9,8 @@ import numpy as np
 from mathutils import Matrix
 
 MARK = "initfree"
-"""custom property of all that the panel makes: what generates problems passes it over"""
-CAMERAS, COVISIBILITY = "initfree cameras", "initfree covisibility"
+"""custom property of all that the panel makes; what generates problems passes over those where it is true"""
+CAMERAS, COVISIBILITY, TARGET = "initfree cameras", "initfree covisibility", "initfree target"
 NEIGHBOURS = 2
 """lines of covisibility that every camera has at least"""
 SENSOR = 36.0
@@ -31,7 +32,7 @@ def remove(name: str) -> int:
     old = bpy.data.collections.get(name)
     if old is None:
         return 0
-    things = [thing for thing in old.all_objects if thing.get(MARK)]
+    things = [thing for thing in old.all_objects if MARK in thing]
     for thing in things:
         data = thing.data
         bpy.data.objects.remove(thing)
@@ -42,10 +43,17 @@ def remove(name: str) -> int:
     return len(things)
 
 
-def marked(name: str, data: bpy.types.ID, where: bpy.types.Collection) -> bpy.types.Object:
+def marked(name: str, data: bpy.types.ID | None, where: bpy.types.Collection) -> bpy.types.Object:
     thing = bpy.data.objects.new(name, data)
     thing[MARK] = True
     where.objects.link(thing)
+    return thing
+
+
+def target(point: list) -> bpy.types.Object:
+    """An empty at a point."""
+    thing = marked(TARGET, None, collection(TARGET))
+    thing.matrix_world = Matrix.Translation(point)
     return thing
 
 
@@ -58,6 +66,14 @@ def strongest(pairs: np.ndarray) -> np.ndarray:
             chosen.append((first, second))
             kept[first], kept[second] = kept.get(first, 0) + 1, kept.get(second, 0) + 1
     return np.array(chosen, int).reshape(-1, 2)
+
+
+def paint(mesh: bpy.types.Mesh, name: str, colours: np.ndarray, domain: str) -> None:
+    """A colour attribute: sRGB bytes (n, 3) of the corners or vertices of a mesh."""
+    attribute = mesh.color_attributes.new(name, "BYTE_COLOR", domain)
+    values = np.concatenate([colours / 255.0, np.ones((len(colours), 1))], axis=1).astype(np.float32)
+    attribute.data.foreach_set("color_srgb", values.ravel())
+    mesh.color_attributes.active_color = attribute
 
 
 def shown_size(centres: np.ndarray) -> float:

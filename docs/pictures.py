@@ -2,8 +2,8 @@
 
     python docs/pictures.py [NAME ...]
 
-Needs the extras `view` and `generate`, and Chromium with Playwright for those of pages; `blender-result` needs bpy
-(`initfree blender setup`), `blender-panel` Blender with Xvfb (Debian's packages blender and xvfb, for example).
+Needs the extras `view` and `generate`, and Chromium with Playwright for those of pages; `blender` needs Blender 4.2 or newer
+on the PATH, Xvfb, xdotool and ImageMagick (Debian 13's packages blender, python3-numpy, xvfb, xauth, xdotool, imagemagick).
 """
 
 import os
@@ -25,8 +25,7 @@ from initfree.commands.cli import main as command
 from initfree.drawing.raster import Look, picture
 from initfree.drawing.scene import Model, Scene
 from initfree.generator import generate
-from initfree.generator.blender.archive import contents, write_archive
-from initfree.generator.blender.client import environment
+from initfree.generator.blender.archive import write_archive
 from initfree.models.report import checked_scene
 from initfree.viewer import read_scene
 from initfree.viewer.reading import MOST, aligned
@@ -212,27 +211,17 @@ def _program(folder: Path) -> Path:
     return script
 
 
-def blender_panel(folder: Path) -> None:
-    """Blender's window with spawned cameras and the panel, on a screen that nobody sees (needs Blender and Xvfb)."""
-    (folder / "initfree_panel").mkdir()
-    for name, text in contents().items():
-        (folder / "initfree_panel" / name).write_text(text, encoding="utf-8")
-    screen = ["xvfb-run", "-a", "-s", "-screen 0 1150x900x24"]
-    window = ["blender", "--factory-startup", "-p", "0", "0", "1150", "900", "--python", str(HERE / "blender_panel.py")]
-    subprocess.run([*screen, *window, "--", folder, _program(folder), folder / "panel.png"], check=True)
-    image = Image.open(folder / "panel.png").convert("RGB")
-    save("blender-panel", image.resize((920, 720), Image.Resampling.LANCZOS), 64)
-
-
-def blender_result(folder: Path) -> None:
-    """A problem exported, solved and loaded by Blender's panel, rendered by Cycles (needs `initfree blender setup`)."""
-    script = _program(folder)
+def blender(folder: Path) -> None:
+    """Blender's window with the panel, after Spawn and after Load, on a screen that nobody sees."""
     write_archive(folder / "initfree.zip")
     (folder / "user").mkdir()
-    python = environment() / "bin" / "python"
-    words = [python, HERE / "blender_result.py", folder / "initfree.zip", script, folder, folder / "result.png"]
+    screen = ["xvfb-run", "-a", "-s", "-screen 0 1150x900x24"]
+    window = ["blender", "--factory-startup", "-p", "0", "0", "1150", "900", "--python", str(HERE / "blender_panel.py")]
+    words = [*screen, *window, "--", folder / "initfree.zip", _program(folder), folder]
     subprocess.run(words, check=True, env={**os.environ, "BLENDER_USER_RESOURCES": str(folder / "user")})
-    save("blender-result", Image.open(folder / "result.png").convert("RGB"))
+    for name in ("panel", "result"):
+        image = Image.open(folder / f"{name}.png").convert("RGB")
+        save(f"blender-{name}", image.resize((920, 720), Image.Resampling.LANCZOS), 128)
 
 
 MADE: dict[str, Callable[[Path], None]] = {
@@ -242,8 +231,7 @@ MADE: dict[str, Callable[[Path], None]] = {
     "view": overlay,
     "summary": page,
     "covisibility": scales,
-    "blender-panel": blender_panel,
-    "blender-result": blender_result,
+    "blender": blender,
     "example-01": lambda folder: example("01", folder, part="result"),
     "example-02": lambda folder: example("02", folder),
     "example-03": sweep,

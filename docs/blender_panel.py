@@ -6,7 +6,7 @@ it, so that jobs run beside the window; panel.png and result.png are the window 
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import bpy
@@ -23,7 +23,7 @@ def view() -> bpy.types.Area:
     return next(area for area in bpy.context.window.screen.areas if area.type == "VIEW_3D")
 
 
-def pressed(operator: object, **arguments: object) -> Iterator[None]:
+def pressed(operator: Callable[..., object], **arguments: object) -> Iterator[None]:
     """Press a button and wait until its job is done."""
     with bpy.context.temp_override(window=bpy.context.window_manager.windows[0], area=view()):
         operator("INVOKE_DEFAULT", **arguments)
@@ -69,7 +69,7 @@ def scene() -> None:
 def show() -> None:
     space = view().spaces[0]
     space.show_region_ui = True
-    space.region_3d.view_distance, space.region_3d.view_location = 36.0, (2.5, 2.5, 1.0)
+    space.region_3d.view_distance, space.region_3d.view_location = 29.0, (2.0, 2.0, 1.5)
     subprocess.Popen(CLICK, shell=True)
 
 
@@ -87,7 +87,6 @@ def session() -> Iterator[None]:
     yield from pressed(bpy.ops.initfree.load)
     for thing in bpy.context.scene.collection.children["Collection"].objects:
         thing.hide_set(True)
-    view().spaces[0].shading.type = "MATERIAL"
     yield from shot("result.png")
     bpy.ops.wm.quit_blender()
 

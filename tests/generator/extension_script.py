@@ -113,7 +113,7 @@ bpy.ops.initfree.load()
 result = bpy.data.collections["initfree reconstruction"]
 said["result"] = {one.name: world(one) for one in result.objects if one.type == "CAMERA"}
 points, pyramids = result.objects["initfree landmarks"], result.objects["initfree pyramids"]
-said["verdict's colour"] = pyramids.data.materials[pyramids.data.polygons[0].material_index].name
+said["verdict's colour"] = list(pyramids.data.color_attributes["colour"].data[0].color_srgb)
 # Four rods start at the corners of the image as Blender draws the camera, four end at its centre.
 rods = np.array([vertex.co for vertex in pyramids.data.vertices]).reshape(-1, 8, 2, 3, 3).mean(axis=3)
 first = next(one for one in result.objects if one.type == "CAMERA")
@@ -124,11 +124,8 @@ frame = np.array(
 near = np.linalg.norm(rods[0, :4, 0][:, None] - frame[None], axis=2).min(axis=1)
 said["pyramid off"] = float(max(near.max(), np.linalg.norm(rods[0, 4:, 1] - np.array(first.location), axis=1).max()))
 said["display size"] = first.data.display_size
-said["landmarks"] = len(points.data.vertices)
-evaluated = points.evaluated_get(bpy.context.evaluated_depsgraph_get())
-if bpy.app.version >= (4, 5):
-    geometry = evaluated.evaluated_geometry()
-    said["points shown"] = len(geometry.pointcloud.points)
+said["landmarks"] = len(points.data.vertices) / 4
+said["valid"] = [not points.data.validate(), not pyramids.data.validate()]
 bpy.ops.initfree.evaluate()
 said["evaluation"] = bpy.data.texts["initfree evaluation"].as_string()
 # A run that is cancelled leaves nothing.

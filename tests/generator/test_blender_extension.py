@@ -183,10 +183,11 @@ def test_the_result_lies_over_the_truth(session):
     assert np.linalg.norm(result[:, :3, 3] - truth[:, :3, 3], axis=1).max() < 0.05
     angle = np.einsum("nij,nij->n", result[:, :3, :3], truth[:, :3, :3])
     assert np.degrees(np.arccos(np.clip((angle - 1) / 2, -1, 1))).max() < 0.5
-    assert said["verdict's colour"] == "initfree accepted"
+    red, green, blue, _ = said["verdict's colour"]
+    assert green > max(red, blue)
+    assert said["valid"] == [True, True]
     assert said["pyramid off"] < 0.05 * said["display size"]
     assert said["landmarks"] > 300
-    assert said.get("points shown", said["landmarks"]) == said["landmarks"]
     assert "rotation AUC@5" in said["evaluation"]
 
 
@@ -213,7 +214,7 @@ def test_what_a_user_can_do_wrong_is_one_sentence(session):
 def test_panels_are_in_the_sidebar_and_leave_with_the_extension(session):
     _, said = session
     assert all(place == ["initfree", "VIEW_3D"] for place in said["panels"].values())
-    assert len(said["panels"]) == 7
+    assert len(said["panels"]) == 8
     assert said["cleared"] == 0
     assert said["gone"]
 

@@ -1,7 +1,6 @@
 # pyright: reportMissingImports=false
 """A reconstruction in the scene: cameras with their images, coloured by the verdict, and landmarks as a point cloud."""
 
-from itertools import pairwise
 from pathlib import Path
 
 import bpy
@@ -14,10 +13,11 @@ from .jobs import Job, folder_of
 
 RESULT, LANDMARKS, PYRAMIDS = "initfree reconstruction", "initfree landmarks", "initfree pyramids"
 COLOUR = "colour"
-"""colour attribute of the landmarks"""
-_RED = "initfree not accepted", (0.75, 0.02, 0.01, 1.0)
-_VERDICTS = {1: ("initfree accepted", (0.02, 0.35, 0.04, 1.0)), 0: _RED, -1: ("initfree not judged", (0.08, 0.12, 0.7, 1.0))}
-"""materials of accepted, not accepted, not judged: name and colour"""
+"""colour attribute of landmarks and pyramids"""
+_RED = (224, 36, 24)
+_VERDICTS = {1: (40, 190, 70), 0: _RED, -1: (70, 110, 235)}
+"""colours of accepted, not accepted, not judged"""
+_WORDS = {1: "Accepted: ", 0: "Not accepted: ", -1: ""}
 _EDGES = np.array([(0, 1), (1, 2), (2, 3), (3, 0), (0, 4), (1, 4), (2, 4), (3, 4)])
 """of a camera's pyramid: four corners of the image, and the centre"""
 
@@ -36,11 +36,11 @@ def show(path: Path, images: Path | None) -> tuple:
             thing.data.background_images.new().image = bpy.data.images.load(str(picture), check_existing=True)
     pyramids(a, 0.5 * shown, where)
     cloud(a["xyz"], a["rgb"], where)
-    return len(a["names"]), len(a["xyz"]), str(a["verdict"])
+    return len(a["names"]), len(a["xyz"]), f"{_WORDS[int(a['accepted'])]}{a['verdict']}"
 
 
-def pyramids(a: dict, size: float, where: bpy.types.Collection) -> bpy.types.Object:
-    """Cameras as rods along the edges of their pyramids, `size` half as wide: seen in any shading, and rendered."""
+def pyramids(a: dict, size: float, where: bpy.types.Collection) -> None:
+    """Cameras as rods along the edges of their pyramids, `size` half as wide, which, unlike cameras, have colours."""
     half = a["shape"] * size / a["shape"][:, :1]
     corners = half[:, None] * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (0, 0)])
     depth = np.repeat(size / a["shape"][:, :1], 5, axis=1) * (1.0, 1.0, 1.0, 1.0, 0.0)
@@ -51,67 +51,53 @@ def pyramids(a: dict, size: float, where: bpy.types.Collection) -> bpy.types.Obj
     across /= np.linalg.norm(across, axis=2, keepdims=True)
     other = np.cross(way, across) / np.linalg.norm(way, axis=2, keepdims=True)
     turns = 2.0 * np.pi * np.arange(3)[:, None] / 3.0
-    ring = 0.03 * size * (np.cos(turns) * across[:, :, None] + np.sin(turns) * other[:, :, None])
-    rods = np.stack([start[:, :, None] + ring, start[:, :, None] + way[:, :, None] + ring], axis=2).reshape(-1, 3)
+    ring = 0.08 * size * (np.cos(turns) * across[:, :, None] + np.sin(turns) * other[:, :, None])
+    rods = np.stack([start[:, :, None] + ring, start[:, :, None] + way[:, :, None] + ring], axis=2)
     sides = np.array([(k, (k + 1) % 3, (k + 1) % 3 + 3, k + 3) for k in range(3)])
-    faces = (6 * np.arange(len(rods) // 6)[:, None, None] + sides).reshape(-1, 4)
-    mesh = bpy.data.meshes.new(PYRAMIDS)
-    mesh.from_pydata(rods.tolist(), [], faces.tolist())
-    for name, colour in (_VERDICTS[int(a["accepted"])], _RED):
-        mesh.materials.append(_glowing(name, colour))
-    mesh.polygons.foreach_set("material_index", np.repeat(a["failing"], 3 * len(_EDGES)).astype(np.int32))
-    thing = spawned.marked(PYRAMIDS, mesh, where)
-    thing.hide_select = True
-    return thing
+    rgb = np.where(a["failing"][:, None], _RED, _VERDICTS[int(a["accepted"])])
+    solids(PYRAMIDS, rods.reshape(-1, 6, 3), sides, np.repeat(rgb, len(_EDGES), axis=0), where).hide_select = True
 
 
-def cloud(xyz: np.ndarray, rgb: np.ndarray, where: bpy.types.Collection) -> bpy.types.Object:
-    """Points with a colour each; geometry nodes give them a size, so that they are seen and render."""
-    mesh = bpy.data.meshes.new(LANDMARKS)
-    mesh.vertices.add(len(xyz))
-    mesh.vertices.foreach_set("co", xyz.astype(np.float32).ravel())
-    spawned.paint(mesh, COLOUR, rgb, "POINT")
-    mesh.materials.append(_glowing(LANDMARKS))
-    mesh.update()
-    thing = spawned.marked(LANDMARKS, mesh, where)
+def cloud(xyz: np.ndarray, rgb: np.ndarray, where: bpy.types.Collection) -> None:
+    """Landmarks as tetrahedra, which every engine draws; the smaller, the more there are."""
     extent = float(np.linalg.norm(np.quantile(xyz, 0.95, axis=0) - np.quantile(xyz, 0.05, axis=0))) if len(xyz) else 1.0
-    thing.modifiers.new("Points", "NODES").node_group = _points(0.002 * extent)
-    return thing
+    radius = extent * min(max(0.4 / max(len(xyz), 1) ** 0.5, 0.001), 0.01)
+    corners = radius * np.array([(1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1)]) / 3**0.5
+    solids(LANDMARKS, xyz[:, None] + corners, np.array([(0, 1, 2), (0, 2, 3), (0, 3, 1), (1, 3, 2)]), rgb, where)
 
 
-def _points(radius: float) -> bpy.types.NodeTree:
-    """Geometry nodes: mesh to points of this radius, with the material."""
-    tree = bpy.data.node_groups.new(LANDMARKS, "GeometryNodeTree")
-    tree.interface.new_socket("Geometry", in_out="INPUT", socket_type="NodeSocketGeometry")
-    tree.interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
-    nodes = [tree.nodes.new(kind) for kind in _NODES]
-    nodes[1].inputs["Radius"].default_value = radius
-    nodes[2].inputs["Material"].default_value = _glowing(LANDMARKS)
-    for a, b in pairwise(nodes):
-        tree.links.new(a.outputs[0], b.inputs[0])
-    return tree
+def solids(
+    name: str, points: np.ndarray, faces: np.ndarray, rgb: np.ndarray, where: bpy.types.Collection
+) -> bpy.types.Object:
+    """Solids of one kind, `points` (n, k, 3) and `faces` of the k, with a colour each."""
+    n, k = points.shape[:2]
+    corners = (k * np.arange(n)[:, None, None] + faces).ravel()
+    mesh = bpy.data.meshes.new(name)
+    mesh.vertices.add(n * k)
+    mesh.vertices.foreach_set("co", points.astype(np.float32).ravel())
+    mesh.loops.add(len(corners))
+    mesh.loops.foreach_set("vertex_index", corners.astype(np.int32))
+    mesh.polygons.add(n * len(faces))
+    mesh.polygons.foreach_set("loop_start", np.arange(0, len(corners), faces.shape[1], dtype=np.int32))
+    spawned.paint(mesh, COLOUR, np.repeat(rgb, k, axis=0), "POINT")
+    mesh.materials.append(_glowing())
+    mesh.update(calc_edges=True)
+    return spawned.marked(name, mesh, where)
 
 
-_NODES = ("NodeGroupInput", "GeometryNodeMeshToPoints", "GeometryNodeSetMaterial", "NodeGroupOutput")
-
-
-def _glowing(name: str, colour: tuple | None = None) -> bpy.types.Material:
-    """A material that shines in a colour, or in the points' own."""
-    found = bpy.data.materials.get(name)
+def _glowing() -> bpy.types.Material:
+    """A material that shines in the colour of the attribute."""
+    found = bpy.data.materials.get(RESULT)
     if found is not None:
         return found
-    made = bpy.data.materials.new(name)
+    made = bpy.data.materials.new(RESULT)
     made.use_nodes = True
     nodes, links = made.node_tree.nodes, made.node_tree.links
     nodes.clear()
-    light, output = nodes.new("ShaderNodeEmission"), nodes.new("ShaderNodeOutputMaterial")
+    own, light, output = (nodes.new(f"ShaderNode{kind}") for kind in ("Attribute", "Emission", "OutputMaterial"))
+    own.attribute_name = COLOUR
+    links.new(own.outputs["Color"], light.inputs["Color"])
     links.new(light.outputs[0], output.inputs["Surface"])
-    if colour is None:
-        own = nodes.new("ShaderNodeAttribute")
-        own.attribute_name = COLOUR
-        links.new(own.outputs["Color"], light.inputs["Color"])
-    else:
-        made.diffuse_color = light.inputs["Color"].default_value = colour
     return made
 
 
@@ -135,6 +121,8 @@ class INITFREE_OT_load(Job, bpy.types.Operator):
 
     def done(self, context: bpy.types.Context) -> str:
         cameras, landmarks, verdict = show(self.folder / "scene.npz", self.images)
+        if context.area is not None and context.area.type == "VIEW_3D":
+            context.area.spaces[0].shading.color_type = "VERTEX"
         context.scene.initfree.figures = f"{cameras} cameras, {landmarks} landmarks\n{verdict}"
         return f"{cameras} cameras, {landmarks} landmarks"
 

@@ -81,7 +81,7 @@ def shown_size(centres: np.ndarray) -> float:
     if len(centres) < 2:
         return 1.0
     apart = np.linalg.norm(centres[:, None] - centres[None], axis=2) + np.diag(np.full(len(centres), np.inf))
-    return 0.4 * float(np.median(apart.min(axis=0)))
+    return 0.5 * float(np.median(apart.min(axis=0)))
 
 
 def camera(

@@ -1,4 +1,4 @@
-"""The pictures of docs/blender.md: `python docs/pictures.py blender` runs this in the window of a Blender 4.2 or newer.
+"""The pictures of docs/blender.md: `python docs/pictures.py blender-panel` runs this in a window of Blender 4.2 or newer.
 
 Arguments after --: the extension's zip, the command initfree, a folder to work in. Every button is pressed as a user presses
 it, so that jobs run beside the window; panel.png and result.png are the window after Spawn and after Load.

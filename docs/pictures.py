@@ -2,8 +2,8 @@
 
     python docs/pictures.py [NAME ...]
 
-Needs the extras `view` and `generate`, and Chromium with Playwright for those of pages; `blender` needs Blender 4.2 or newer
-on the PATH, Xvfb, xdotool and ImageMagick (Debian 13's packages blender, python3-numpy, xvfb, xauth, xdotool, imagemagick).
+Needs the extras `view` and `generate`, and Chromium with Playwright for those of pages; `blender-*` need Blender 4.2 or
+newer on the PATH, Xvfb, xdotool and ImageMagick (Debian 13: blender python3-numpy xvfb xauth xdotool imagemagick).
 """
 
 import os
@@ -211,17 +211,16 @@ def _program(folder: Path) -> Path:
     return script
 
 
-def blender(folder: Path) -> None:
-    """Blender's window with the panel, after Spawn and after Load, on a screen that nobody sees."""
+def blender(folder: Path, picture: str) -> None:
+    """Blender's window with the panel, after Spawn ("panel") or after Load ("result"), on a screen that nobody sees."""
     write_archive(folder / "initfree.zip")
     (folder / "user").mkdir()
     screen = ["xvfb-run", "-a", "-s", "-screen 0 1150x900x24"]
     window = ["blender", "--factory-startup", "-p", "0", "0", "1150", "900", "--python", str(HERE / "blender_panel.py")]
     words = [*screen, *window, "--", folder / "initfree.zip", _program(folder), folder]
     subprocess.run(words, check=True, env={**os.environ, "BLENDER_USER_RESOURCES": str(folder / "user")})
-    for name in ("panel", "result"):
-        image = Image.open(folder / f"{name}.png").convert("RGB")
-        save(f"blender-{name}", image.resize((920, 720), Image.Resampling.LANCZOS), 128)
+    image = Image.open(folder / f"{picture}.png").convert("RGB")
+    save(f"blender-{picture}", image.resize((920, 720), Image.Resampling.LANCZOS), 128)
 
 
 MADE: dict[str, Callable[[Path], None]] = {
@@ -231,7 +230,8 @@ MADE: dict[str, Callable[[Path], None]] = {
     "view": overlay,
     "summary": page,
     "covisibility": scales,
-    "blender": blender,
+    "blender-panel": lambda folder: blender(folder, "panel"),
+    "blender-result": lambda folder: blender(folder, "result"),
     "example-01": lambda folder: example("01", folder, part="result"),
     "example-02": lambda folder: example("02", folder),
     "example-03": sweep,

@@ -39,7 +39,8 @@ class Residuals:
     def in_front(self) -> NDArray[np.bool_]:
         """Observations in front of their camera, and not in its very centre: a landmark there fits any pixel, and its
         derivatives are out of all proportion."""
-        return self.depth > NEAREST * float(np.median(np.abs(self.depth))) if len(self.depth) else self.depth > 0.0
+        front = (self.depth > 0.0) & np.isfinite(self.depth)
+        return front & (self.depth > NEAREST * float(np.median(self.depth[front]))) if front.any() else front
 
     def within(self, pixels: float) -> NDArray[np.bool_]:
         """Observations in front of their camera with at most this error."""

@@ -165,14 +165,6 @@ def test_pure_rotation_is_rejected_with_the_reason():
     assert "only turn" in result.certificate.reason
 
 
-def test_two_views_are_rejected_with_the_reason():
-    scene = ring(cameras=12, landmarks=200)
-    two = projected(scene.R[:2], scene.centres[:2], scene.landmarks, 0.5)
-    result = initfree.solve(initfree.load(to_reconstruction(two), min_obs=2))
-    assert not result.certificate.accepted
-    assert "2 images" in result.certificate.reason
-
-
 def test_a_bent_reconstruction_is_not_accepted(scene):
     """Errors of every size, nine in ten observations within 4 px: wrong matches do not look like that."""
     problem = initfree.load(to_reconstruction(scene))
@@ -233,11 +225,11 @@ def test_one_garbage_image_of_many_is_left_out_and_named():
     )
 
 
-def test_of_many_garbage_images_the_consistent_part_is_returned_and_not_accepted():
+def test_of_some_garbage_images_the_consistent_part_is_accepted_and_names_them():
     scene = ring(cameras=30, landmarks=500, noise=0.5, keep=0.6, min_observations=4)
     result = initfree.solve(initfree.load(to_reconstruction(with_garbage_images(scene, [3, 11, 19, 26]))))
-    assert not result.certificate.accepted
-    assert "only 26 of 30 images form one consistent reconstruction" in result.certificate.reason
+    assert result.certificate.accepted
+    assert "26 of 30 cameras; left out: image003.jpg, image011.jpg" in result.certificate.reason
     assert result.problem.dropped.images == tuple(f"image{k:03}.jpg" for k in (3, 11, 19, 26))
     part = as_subset(to_reconstruction(scene), result.problem.names)
     assert initfree.evaluate(result, part).rotation_auc5 > 95.0

@@ -138,7 +138,7 @@ def test_the_page(browser: Any, solved: Path, truth: Path, images: Path, tmp_pat
     assert visit.complaints == []
     assert visit.abroad == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert "accepted" in page.inner_text("h1")
+    assert page.inner_text(".banner .title") == "Accepted"
 
     def pixels() -> np.ndarray:
         return np.asarray(Image.open(io.BytesIO(canvas.screenshot())).convert("RGB")).astype(int)

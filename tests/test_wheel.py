@@ -39,7 +39,7 @@ def test_metadata(wheel: zipfile.ZipFile):
     assert metadata["Description-Content-Type"] == "text/markdown"
     assert str(metadata.get_payload()).lstrip().startswith("# initfree")
     assert metadata["License-Expression"] == "BSD-3-Clause"
-    shown = str(metadata.get_payload())
+    shown = " ".join(str(metadata.get_payload()).split())
     links = re.findall(r"\]\(([^)\s]*)\)", shown)
     assert [link for link in links if not link.startswith("https://")] == [], "files of the repository are not on an index"
     assert "a measured promise, not a proof: its limits" in shown

@@ -96,7 +96,7 @@ def staged_file(output: Path, by: str, *, overwrite: bool = False) -> Iterator[P
             with _locked(home):
                 if not overwrite:
                     check_replaceable(home, names, by)
-                write_record(home, {entry for entry in read_record(home) if entry.path not in names} | entries)
+                write_record(home, {entry for entry in read_record(home) if entry.path not in names} | entries, staging)
                 for name in names:
                     (staging / name).replace(home / name)
     except OSError as error:
@@ -206,9 +206,9 @@ def _entries(directory: Path) -> list[Path]:
 
 
 def _put_in_place(new: Path, place: Path, old: Path, by: str) -> None:
-    record, entries = read_record(place), written(new, by)
+    record, entries, staging = read_record(place), written(new, by), old.parent
     removed = _outdated(place, record, entries, by)
-    write_record(new, entries)
+    write_record(new, entries, staging)
     if new.parent.parent != place:
         if not place.exists() or not any(place.iterdir()):
             if place.exists():
@@ -221,12 +221,12 @@ def _put_in_place(new: Path, place: Path, old: Path, by: str) -> None:
                 return
     # Whatever a kill leaves of both is known as ours: the record has both until all has moved.
     (new / RECORD).unlink()
-    write_record(place, record | entries)
+    write_record(place, record | entries, staging)
     _move_into(new, place, old)
     for path in removed:
         path.unlink()
         _remove_empty([parent for parent in path.parents if parent.is_relative_to(place) and parent != place])
-    write_record(place, entries | {entry for entry in record if _stays(place, entry, entries)})
+    write_record(place, entries | {entry for entry in record if _stays(place, entry, entries)}, staging)
 
 
 def _outdated(place: Path, record: frozenset[Written], entries: frozenset[Written], by: str) -> set[Path]:

@@ -1,16 +1,17 @@
 """Where the points of an array were in each frame, as tables: points.csv, and lengths.csv of a known length."""
 
 import csv
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pycolmap
 
+from initfree.data.files import read_json
 from initfree.data.names import natural
 from initfree.data.tracks import Array
 from initfree.drawing.scene import model_of, unit_deviations
+from initfree.errors import InputError
 from initfree.io.alignment import Alignment, read_moments
 
 POINTS = "points.csv"
@@ -77,9 +78,8 @@ def write_trajectories(directory: Path, wanted: Alignment) -> str | None:
 def noise_of(directory: Path) -> float:
     """Of the observations, in pixels, as run.json has it; a third of a pixel where it is unknown."""
     try:
-        run = json.loads((directory / "run.json").read_text(encoding="utf-8"))
-        return float(run["uncertainty"]["noise_pixels"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return float(read_json(directory / "run.json")["uncertainty"]["noise_pixels"])
+    except (InputError, ValueError, KeyError, TypeError):
         return 1.0 / 3.0
 
 

@@ -51,10 +51,10 @@ def read_record(folder: Path) -> frozenset[Written]:
         return frozenset()
 
 
-def write_record(folder: Path, entries: Iterable[Written]) -> None:
-    """Replace the record in one step."""
+def write_record(folder: Path, entries: Iterable[Written], staging: Path) -> None:
+    """Replace the record in one step, from a folder that a later command removes if this one is killed."""
     text = json.dumps({"about": _ABOUT, "files": sorted(entries)}, indent=0)
-    with NamedTemporaryFile("w", dir=folder, prefix=f"{RECORD}-", delete=False, encoding="utf-8") as stream:
+    with NamedTemporaryFile("w", dir=staging, delete=False, encoding="utf-8") as stream:
         stream.write(f"{text}\n")
     os.chmod(stream.name, _MODE)
     os.replace(stream.name, folder / RECORD)

@@ -30,7 +30,19 @@ from initfree.io.colmap import reconstruction_of
 from initfree.models.check import check
 
 SETS = ("set1", "set2", "set3", "set4", "set6", "set7", "set8", "thin1", "thin4")
-ATTACKS = ("towers", "facades", "street", "near-affine", "poster", "clusters", "pole", "spot")
+ATTACKS = (
+    "towers",
+    "facades",
+    "wrong-pairs",
+    "street",
+    "near-affine",
+    "poster",
+    "clusters",
+    "pole",
+    "spot",
+    "mover",
+    "corner",
+)
 NOISE = (0.3, 0.6, 1.0)
 SPOILT = ((0.0, 0.0), (0.05, 0.0), (0.15, 0.0), (0.05, 0.03))
 FOCAL_OPEN = ("set7", "set8", "adversarial-near-affine")
@@ -108,6 +120,7 @@ def make_of(source: makers.Source, place: Path, rng: np.random.Generator, each: 
         (place / DATABASE).unlink(missing_ok=True)
         write_database(made, place / DATABASE)
         wanted |= {how: partial(makers.mapped, database=place / DATABASE, how=how) for how in ("incremental", "global")}
+        wanted["folded"] = makers.folded
     starts = wrong_starts(rng) | {"two-scenes": lambda one: makers.two_scenes(one, source_of("thin1", seed + 1))}
     chosen = rng.permutation(list(starts))[:each].tolist()
     for how, maker in (wanted | {how: starts[how] for how in chosen}).items():

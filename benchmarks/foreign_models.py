@@ -3,8 +3,9 @@
 Observations come from the generator's sets and adversarial presets, with noise, wrong matches and merged tracks.
 Makers: COLMAP's incremental and global mappers on a database of these observations, COLMAP's bundle adjustment from
 the truth and from wrong starts (half of the images turned or scaled, a smooth bend, a wrong focal length or an
-ignored distortion held fixed, a mirrored world, one image moved, two scenes in one model), and single pipelines of
-our own. After each adjustment what misses by more than 4 px is deleted, as every mapper does.
+ignored distortion held fixed, a mirrored world, one image moved, equal parts laid upon each other, two scenes in one
+model), and single pipelines of our own. After each adjustment what misses by more than 4 px is deleted, as every
+mapper does.
 """
 
 import tempfile
@@ -18,7 +19,7 @@ import pycolmap
 from scipy.spatial.transform import Rotation
 
 import initfree
-from initfree.benchmark.mappers import global_mapping, with_landmark_ids
+from initfree.benchmark.mappers import FEWEST, global_mapping, with_landmark_ids
 from initfree.data.reconstruction import Reconstruction, nearest_rotation
 from initfree.evaluation import evaluate_models, global_rotation, similarity
 from initfree.generator import Dataset
@@ -129,13 +130,15 @@ def retriangulated(model: pycolmap.Reconstruction) -> None:
             model.points3D[point_id].xyz = best[1]
 
 
-def moved(model: pycolmap.Reconstruction, image_ids: set[int], s: float, R: np.ndarray, about: np.ndarray) -> None:
-    """Images turned and scaled about a place: X -> s R (X - about) + about."""
+def moved(
+    model: pycolmap.Reconstruction, image_ids: set[int], s: float, R: np.ndarray, about: np.ndarray, shift: Any = 0.0
+) -> None:
+    """Images turned and scaled about a place: X -> s R (X - about) + about + shift."""
     for image_id in image_ids:
         image: Any = model.images[image_id]
         pose = image.cam_from_world()
         A = pose.rotation.matrix() @ R.T
-        centre = s * R @ (image.projection_center() - about) + about
+        centre = s * R @ (image.projection_center() - about) + about + shift
         image.frame.rig_from_world = pycolmap.Rigid3d(pycolmap.Rotation3d(A), -A @ centre)
 
 
@@ -241,6 +244,22 @@ def mirrored(source: Source) -> pycolmap.Reconstruction:
     return settled(model)
 
 
+def folded(source: Source) -> pycolmap.Reconstruction | None:
+    """Images before a part that equals another one are moved before that one, as if both were the same thing."""
+    parts = getattr(source.made.config.scene, "parts", ()) if source.made is not None else ()
+    if all(part.equal_to is None for part in parts):
+        return None
+    model = copy(source)
+    middles = np.array([part.centre for part in parts])
+    for image_id, image in model.images.items():
+        part = parts[int(np.argmin(np.linalg.norm(middles - image.projection_center(), axis=1)))]
+        if part.equal_to is not None:
+            shift = np.array(parts[part.equal_to].centre) - np.array(part.centre)
+            moved(model, {image_id}, 1.0, np.eye(3), np.zeros(3), shift)
+    retriangulated(model)
+    return settled(model)
+
+
 def mapped(source: Source, database: Path, how: str) -> pycolmap.Reconstruction | None:
     """COLMAP's largest model of the database, its points numbered like the truth's."""
     assert source.made is not None
@@ -251,6 +270,8 @@ def mapped(source: Source, database: Path, how: str) -> pycolmap.Reconstruction 
             options = pycolmap.IncrementalPipelineOptions()
             options.num_threads = options.mapper.num_threads = 1
             options.random_seed = options.mapper.random_seed = options.triangulation.random_seed = 0
+            options.min_num_matches = options.mapper.init_min_num_inliers = FEWEST
+            options.mapper.abs_pose_min_num_inliers = FEWEST
             options.min_model_size, options.extract_colors = 3, False
             models = dict(pycolmap.incremental_mapping(database, scratch, scratch, options))
     return max(models.values(), key=lambda m: m.num_reg_images(), default=None)
@@ -308,11 +329,14 @@ def label(model: pycolmap.Reconstruction, source: Source) -> dict[str, object]:
     turn = global_rotation(mine.R, truth.R)
     off = mine.R @ turn.T @ truth.R.transpose(0, 2, 1)
     degrees = np.degrees(Rotation.from_matrix(off).magnitude())
-    s, R, t = similarity(mine.centres, truth.centres)
+    # Rotations orient the world: centres on a line leave it free to turn about that line.
+    centres = mine.centres @ turn.T
+    s, _, _ = similarity(centres, truth.centres)
+    t = (truth.centres - s * centres).mean(axis=0)
     size = max(float(np.median(np.linalg.norm(p - np.median(p, axis=0), axis=1))) for p in (truth.xyz, truth.centres))
-    shift = np.linalg.norm(s * mine.centres @ R.T + t - truth.centres, axis=1) / size
+    shift = np.linalg.norm(s * centres + t - truth.centres, axis=1) / size
     _, a, b = np.intersect1d(found.ids, truth.ids, return_indices=True)
-    landmarks = np.linalg.norm(s * found.xyz[a] @ R.T + t - truth.xyz[b], axis=1) / size if len(a) else np.array([np.inf])
+    landmarks = np.linalg.norm(s * found.xyz[a] @ turn.T + t - truth.xyz[b], axis=1) / size if len(a) else np.array([np.inf])
     focal = max(abs(c.mean_focal_length() / source.focal - 1.0) for c in model.cameras.values())
     figures = {
         "auc": min(metrics.rotation_auc20, metrics.translation_auc20), "degrees": float(degrees.max()),

@@ -49,7 +49,7 @@ FOCAL_OPEN = ("set7", "set8", "adversarial-near-affine")
 """cameras in line before a facade, or far away: determined where the calibration is given, which leaves the focal length"""
 ANSWERS = ("accepted", "undecided", "not accepted")
 DATABASE = "database.db"
-KNOWN = ("global", "own")
+KNOWN = ("calibrated", "global", "own")
 """makers that were given the true calibration and kept it: their models are judged as of calibrated cameras"""
 
 
@@ -79,7 +79,7 @@ def wrong_starts(rng: np.random.Generator) -> dict[str, Callable[[makers.Source]
     }
 
 
-def make(folder: Path, seeds: int = 4, first_seed: int = 500, each: int = 4, real: bool = False) -> None:
+def make(folder: Path, seeds: int = 4, first_seed: int = 500, each: int = 8, real: bool = False) -> None:
     """Models with their labels, a folder each.
 
     Args:
@@ -114,7 +114,8 @@ def make_of(source: makers.Source, place: Path, rng: np.random.Generator, each: 
     """All models of one dataset."""
     made = source.made
     wanted: dict[str, Callable[[makers.Source], pycolmap.Reconstruction | None]] = {
-        "adjusted": lambda one: makers.settled(makers.copy(one))
+        "adjusted": lambda one: makers.settled(makers.copy(one)),
+        "calibrated": lambda one: makers.settled(makers.copy(one), intrinsics=False),
     }
     if made is not None:
         (place / DATABASE).unlink(missing_ok=True)

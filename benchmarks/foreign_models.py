@@ -95,39 +95,42 @@ def settled(model: pycolmap.Reconstruction, *, intrinsics: bool = True, rounds: 
 
 
 def retriangulated(model: pycolmap.Reconstruction) -> None:
-    """Every point anew under the cameras, where most of its observations agree: of a landmark with two sides one remains."""
-    for point_id in list(model.points3D):
-        elements = model.points3D[point_id].track.elements
-        images: list[Any] = [model.images[e.image_id] for e in elements]
-        rays, centres = [], []
-        for image, element in zip(images, elements, strict=True):
-            ray = image.camera.cam_from_img(image.points2D[element.point2D_idx].xy)
-            pose = image.cam_from_world()
-            world = pose.rotation.matrix().T @ np.array([*ray, 1.0])
-            rays.append(world / np.linalg.norm(world))
-            centres.append(image.projection_center())
-        best = None
-        for a in range(len(rays)):
-            for b in range(a + 1, min(a + 1 + PARTNERS, len(rays))):
-                A = np.eye(3) * 2 - np.outer(rays[a], rays[a]) - np.outer(rays[b], rays[b])
-                if np.linalg.cond(A) > 1e8:
-                    continue
-                X = np.linalg.solve(
-                    A, sum((np.eye(3) - np.outer(r, r)) @ c for r, c in ((rays[a], centres[a]), (rays[b], centres[b])))
-                )
-                errors = [
-                    np.inf
-                    if (p := image.project_point(X)) is None
-                    else np.linalg.norm(p - image.points2D[element.point2D_idx].xy)
-                    for image, element in zip(images, elements, strict=True)
-                ]
-                fits = sum(e < 2 * FITS for e in errors)
-                if best is None or fits > best[0]:
-                    best = fits, X
-            if best is not None and best[0] == len(rays):
-                break
-        if best is not None:
-            model.points3D[point_id].xyz = best[1]
+    """Every point anew under the cameras, where most of its observations agree: of a landmark with two sides one remains.
+
+    Of a track's pairs of rays, the one whose point most observations of the track fit."""
+    ids = sorted(model.points3D)
+    tracks = [[(e.image_id, e.point2D_idx) for e in model.points3D[k].track.elements] for k in ids]
+    elements = [one for track in tracks for one in track]
+    image = np.array([image_id for image_id, _ in elements])
+    poses = {k: one.cam_from_world() for k, one in model.images.items()}
+    R = np.array([poses[k].rotation.matrix() for k in image])
+    t = np.array([poses[k].translation for k in image])
+    focal = np.array([model.images[k].camera.mean_focal_length() for k in image])
+    ray = np.array([model.images[k].camera.cam_from_img(model.images[k].points2D[place].xy) for k, place in elements])
+    world = np.einsum("nji,nj->ni", R, np.c_[ray, np.ones(len(ray))])
+    world /= np.linalg.norm(world, axis=1)[:, None]
+    across = np.eye(3) - world[:, :, None] * world[:, None, :]
+    aside = np.einsum("nij,nj->ni", across, -np.einsum("nji,nj->ni", R, t))
+    length = np.array([len(track) for track in tracks])
+    start = np.cumsum(length) - length
+    of = np.repeat(np.arange(len(ids)), length)
+    most, best = np.zeros(len(ids), dtype=np.int64), np.full((len(ids), 3), np.nan)
+    for step in range(1, PARTNERS + 1):
+        for a in range(int(length.max()) - step):
+            chosen = np.flatnonzero(length > a + step)
+            one, other = start[chosen] + a, start[chosen] + a + step
+            A = across[one] + across[other]
+            apart = np.linalg.cond(A) < 1e8
+            chosen, one, other = chosen[apart], one[apart], other[apart]
+            xyz = np.full((len(ids), 3), np.nan)
+            xyz[chosen] = np.linalg.solve(A[apart], (aside[one] + aside[other])[:, :, None])[:, :, 0]
+            seen = np.einsum("nij,nj->ni", R, xyz[of]) + t
+            miss = focal * np.linalg.norm(seen[:, :2] / seen[:, 2:] - ray, axis=1)
+            fits = np.bincount(of, (miss < 2 * FITS) & (seen[:, 2] > 0.0), len(ids)).astype(np.int64)
+            better = fits > most
+            most[better], best[better] = fits[better], xyz[better]
+    for k in np.flatnonzero(most):
+        model.points3D[ids[k]].xyz = best[k]
 
 
 def moved(

@@ -4,9 +4,10 @@
 
 South Building, the models of photographs, BAL's problems and a generated survey, each from the same start: poses and
 points of the model, moved by a little noise (BAL's as they are in the file). Both with COLMAP's defaults: least
-squares, focal lengths and distortion free; one thread. CPU seconds of ours are those of `initfree.adjust` as a whole,
+squares, focal lengths and distortion free. CPU seconds of ours are those of `initfree.adjust` as a whole,
 with reading the objects of the model and making new ones; those of Ceres are of building the problem and solving it.
-Ceres chooses its linear solver by the number of images as pycolmap does, then each of three.
+Ceres chooses its linear solver by the number of images as pycolmap does, on one thread and on two; then each of three
+on one. The share is ours over theirs, on one thread and on two.
 """
 
 import time
@@ -25,7 +26,7 @@ from initfree.engine.threads import set_threads
 from initfree.generator import generate
 from initfree.io.convert import model_of
 from initfree.io.quiet import quiet
-from initfree.models.adjust import adjust
+from initfree.models.adjust import Adjusted, adjust
 
 SOLVERS = ("DENSE_SCHUR", "SPARSE_SCHUR", "ITERATIVE_SCHUR")
 MOST_DENSE = 150
@@ -40,6 +41,8 @@ class Options:
     """cameras of the generated survey; 0: none"""
     only: tuple[str, ...] = ()
     """names of models; by default all"""
+    solvers: tuple[str, ...] = SOLVERS
+    """of Ceres beside the one that pycolmap chooses"""
 
 
 def moved(model: pycolmap.Reconstruction, seed: int = 0) -> pycolmap.Reconstruction:
@@ -73,11 +76,11 @@ def models(options: Options) -> Iterator[tuple[str, pycolmap.Reconstruction]]:
         yield f"survey of {options.survey}", moved(made.to_colmap(noisy=True))
 
 
-def by_ceres(model: pycolmap.Reconstruction, solver: str | None) -> tuple[float, int, float]:
+def by_ceres(model: pycolmap.Reconstruction, solver: str | None, threads: int = 1) -> tuple[float, int, float]:
     """Final cost, steps, CPU seconds."""
     options = pycolmap.BundleAdjustmentOptions()
     options.print_summary = False
-    options.ceres.solver_options.num_threads = 1
+    options.ceres.solver_options.num_threads = threads
     if solver is not None:
         options.ceres.auto_select_solver_type = False
         options.ceres.solver_options.linear_solver_type = getattr(_types(options), solver)
@@ -99,25 +102,30 @@ def _types(options: pycolmap.BundleAdjustmentOptions) -> Any:
     return type(options.ceres.solver_options.linear_solver_type)
 
 
+def ours(model: pycolmap.Reconstruction, threads: int) -> tuple[Adjusted, float]:
+    """The adjusted model, and CPU seconds of all threads."""
+    set_threads(threads)
+    began = time.process_time()
+    found = adjust(model)
+    return found, time.process_time() - began
+
+
 def main(options: Options) -> None:
-    set_threads(1)
     print(
-        "| model | images | observations | ours, CPU s | steps | Ceres, CPU s | steps | dense | sparse | iterative | cost |"
+        "| model | images | observations | ours, CPU s | steps | Ceres | steps | dense | sparse | iterative | share | cost |"
     )
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    print("|---|" + "---:|" * 11)
     for name, model in models(options):
         adjust(model)  # compiled, and what is kept of it loaded
-        began = time.process_time()
-        ours = adjust(model)
-        seconds = time.process_time() - began
-        cost, steps, theirs = by_ceres(model, None)
-        several = []
-        for solver in SOLVERS:
+        (found, one), (_, two) = ours(model, 1), ours(model, 2)
+        (cost, steps, theirs), (_, _, theirs_two) = by_ceres(model, None), by_ceres(model, None, 2)
+        several, share = [], f"{one / theirs:.2f} / {two / theirs_two:.2f}"
+        for solver in options.solvers:
             fits = solver != "DENSE_SCHUR" or model.num_reg_images() <= MOST_DENSE
             several.append(f"{by_ceres(model, solver)[2]:.2f}" if fits else "–")
         print(
-            f"| {name} | {model.num_reg_images()} | {ours.observations} | {seconds:.2f} | {len(ours.steps)} | {theirs:.2f} "
-            f"| {steps} | {' | '.join(several)} | {ours.cost / cost - 1.0:+.1e} |",
+            f"| {name} | {model.num_reg_images()} | {found.observations} | {one:.2f} / {two:.2f} | {len(found.steps)} "
+            f"| {theirs:.2f} / {theirs_two:.2f} | {steps} | {' | '.join(several)} | {share} | {found.cost / cost - 1.0:+.1e} |",
             flush=True,
         )
 

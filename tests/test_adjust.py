@@ -16,6 +16,16 @@ pytestmark = pytest.mark.slow
 
 SAME = 1e-6
 """of the cost"""
+ALL_PARAMS = CAMERA_PARAMS | {
+    "FOV": [420.0, 425.0, 320.0, 240.0, 0.3],
+    "SIMPLE_DIVISION": [420.0, 320.0, 240.0, -0.05],
+    "DIVISION": [420.0, 425.0, 320.0, 240.0, -0.05],
+    "SIMPLE_FISHEYE": [420.0, 320.0, 240.0],
+    "FISHEYE": [420.0, 425.0, 320.0, 240.0],
+    "RAD_TAN_THIN_PRISM_FISHEYE": [420.0, 425.0, 320.0, 240.0, 0.01, *[0.0] * 11],
+    "EUCM": [420.0, 425.0, 320.0, 240.0, 0.6, 1.1],
+}
+"""every model of COLMAP that has a focal length"""
 
 
 def synthesized(model: str = "SIMPLE_RADIAL", seed: int = 1, noise: float = 0.7, **options) -> pycolmap.Reconstruction:
@@ -24,7 +34,7 @@ def synthesized(model: str = "SIMPLE_RADIAL", seed: int = 1, noise: float = 0.7,
     asked = pycolmap.SyntheticDatasetOptions()
     asked.num_frames_per_rig, asked.num_rigs, asked.num_points3D = 7, 1, 120
     asked.camera_model_id = pycolmap.CameraModelId.__members__[model]
-    asked.camera_width, asked.camera_height, asked.camera_params = 640, 480, CAMERA_PARAMS[model]
+    asked.camera_width, asked.camera_height, asked.camera_params = 640, 480, ALL_PARAMS[model]
     for name, value in options.items():
         setattr(asked, name, value)
     found = pycolmap.synthesize_dataset(asked)
@@ -61,7 +71,7 @@ def poses(model: pycolmap.Reconstruction) -> dict[str, np.ndarray]:
     return {image.name: image.cam_from_world().matrix() for image in model.images.values()}
 
 
-@pytest.mark.parametrize("model", sorted(CAMERA_PARAMS))
+@pytest.mark.parametrize("model", sorted(ALL_PARAMS))
 def test_optimum_is_that_of_ceres_with_every_camera_model(model):
     start = synthesized(model, num_points3D=400)
     before = poses(start)
@@ -176,6 +186,26 @@ def test_known_positions_pull_the_model_to_their_place_and_scale():
         if p.has_point3D()
     )
     assert found.cost == pytest.approx(0.5 * squared + 0.5 * sum((miss / 0.001) ** 2 for miss in misses), rel=1e-6)
+
+
+def test_positions_pull_as_pose_priors_of_colmap_do():
+    start, rng = synthesized(), np.random.default_rng(0)
+    centres = {image.name: image.projection_center() + rng.normal(0.0, 0.01, 3) for image in start.images.values()}
+    found = adjust(start, AdjustOptions(positions={name: Known(tuple(c), 0.01) for name, c in centres.items()}))
+    result, config, priors = pycolmap.Reconstruction(start), pycolmap.BundleAdjustmentConfig(), []
+    for image_id, image in result.images.items():
+        config.add_image(image_id)
+        prior = pycolmap.PosePrior(position=centres[image.name], position_covariance=np.eye(3) * 1e-4)
+        prior.coordinate_system = pycolmap.PosePriorCoordinateSystem.CARTESIAN
+        prior.pose_prior_id, prior.corr_data_id = image_id, image.data_id
+        priors.append(prior)
+    options = pycolmap.BundleAdjustmentOptions()
+    options.ceres.solver_options.num_threads, options.print_summary = 1, False
+    theirs = pycolmap.PosePriorBundleAdjustmentOptions()
+    theirs.alignment_ransac.random_seed = 0
+    summary: Any = pycolmap.create_pose_prior_bundle_adjuster(options, theirs, config, priors, result).solve()
+    assert found.cost == pytest.approx(summary.ceres_summary.final_cost, rel=SAME)
+    assert all(poses(found.model)[name] == pytest.approx(pose, abs=1e-4) for name, pose in poses(result).items())
 
 
 def test_positions_of_sensors_beside_the_middle_of_a_rig():

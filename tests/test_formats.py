@@ -13,7 +13,7 @@ from synthetic import Scene, ring
 
 import initfree
 from initfree.commands.cli import main
-from initfree.io.convert import convert
+from initfree.io.convert import convert, model_of
 from initfree.io.formats import FORMATS, format_of
 from initfree.io.load import load_model, load_observations
 
@@ -187,6 +187,22 @@ def test_formats_with_poses_can_be_compared_with(tmp_path, scene, name):
     assert np.allclose(model.centres, scene.centres)
     if len(model.xyz):
         assert np.allclose(model.xyz, scene.landmarks)
+
+
+@pytest.mark.parametrize("name", sorted(WITH_POSES - {"caliscope"}))  # whose points are not in the file
+def test_poses_points_and_pixels_belong_together(tmp_path, scene, name):
+    """As a COLMAP model every observation is where its camera projects its point to, in pixels that begin at the corner."""
+    model = model_of(WRITERS[name](tmp_path / "input", scene))
+    model.update_point_3d_errors()
+    assert model.compute_num_observations() == scene.tracks.observations
+    assert model.compute_mean_reprojection_error() < 1e-4
+    if name in ("Bundler", "NVM"):  # measured from the middle of images whose sizes are not in the file
+        return
+    for image in model.images.values():
+        k = int(image.name.removesuffix(".jpg").removeprefix("image"))
+        pixels = scene.m[scene.tracks.seen_by(k)] * FOCAL + (WIDTH / 2, HEIGHT / 2)
+        found = np.array([point.xy for point in image.points2D])
+        assert np.allclose(np.sort(found, axis=0), np.sort(pixels, axis=0), atol=1e-6)
 
 
 def test_formats_without_poses_say_so(tmp_path, scene):

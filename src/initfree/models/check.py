@@ -193,7 +193,7 @@ def _check(model: pycolmap.Reconstruction, source: str, seen: Observations | Non
     witnesses += [at_optimum(held.evidence), contradicted(held.evidence.problem, cameras)]
     witnesses.append(unjudged(posed, [certificate.evidence.problem for certificate in judged.values()]))
     *_, certificate = judged.values()
-    if _could_settle(witnesses, list(judged.values())):
+    if _could_settle(witnesses, list(judged.values()), matched=seen is not None):
         witness = independent(certificate.evidence)
         if witness.weight < DOUBT:
             judged = {where: judge(one.evidence.adding(confirmed=frozenset({"start"}))) for where, one in judged.items()}
@@ -212,12 +212,15 @@ def _check(model: pycolmap.Reconstruction, source: str, seen: Observations | Non
     )  # fmt: skip
 
 
-def _could_settle(witnesses: list[Witness], certificates: list[Certificate]) -> bool:
-    """Whether nothing but doubts that a solve from nothing settles keeps the model from being accepted."""
+def _could_settle(witnesses: list[Witness], certificates: list[Certificate], *, matched: bool) -> bool:
+    """Whether nothing but doubts that a solve from nothing settles keeps the model from being accepted.
+
+    Doubts about matches it settles only on all of them: what the model kept was chosen to fit.
+    """
     if any(one.refuses for one in witnesses) or not any(one.doubts for one in witnesses):
         return False
     failed = [finding for certificate in certificates for finding in certificate.findings if not finding.passed]
-    return all("start" in finding.settled_by for finding in failed)
+    return all("start" in finding.settled_by and (matched or finding.settled_by == ("start",)) for finding in failed)
 
 
 def has_observations(model: pycolmap.Reconstruction) -> bool:

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from initfree.auto.strategy import solve_auto
 from initfree.certificate import Certificate, Evidence
-from initfree.certificate.checks import CERTAIN_FOCAL_LENGTH, Finding, listed
+from initfree.certificate.checks import CERTAIN_FOCAL_LENGTH, DETERMINED, NOT_DOUBLED, ONE_JOINT, Finding, listed
 from initfree.certificate.closeness import closeness
 from initfree.certificate.thresholds import SIGNIFICANT
 from initfree.certificate.verdict import settled
@@ -36,7 +36,7 @@ MAX_FOCAL_CHANGE = 0.03
 """share by which a focal length may be off the one that the observations have"""
 MIN_DEVIATIONS = 5.0
 """standard deviations of a focal length, below which a change of it is chance"""
-JOINTS = {"even joints", "safe joints"}
+JOINTS = {"even joints", "safe joints", ONE_JOINT}
 OPEN = JOINTS | {CERTAIN_FOCAL_LENGTH, "focal length", "one focal length"}
 """checks of the certificate that say that something is open, not that the model is wrong"""
 _GRADED = 0.09
@@ -102,18 +102,33 @@ def unjudged(posed: tuple[str, ...], judged: Sequence[Problem]) -> Witness:
 def certified(certificate: Certificate, where: str) -> Witness:
     """What the certificate says.
 
-    A focal length that the observations leave open is a doubt, and so is a joint that fits less than the rest: two parts are
-    joined wrongly, or many matches are of things that only look alike.
+    A focal length that the observations leave open is a doubt, and so is a joint that fits less than the rest, or whose
+    misfits agree on another one: two parts are joined wrongly, or many matches are of things that only look alike, and with
+    exhaustive matches of repeated things the wrong ones may be the more.
     """
     failed = [f for f in certificate.findings if not (f.passed or settled(certificate.evidence, f))]
     hard = [f for f in failed if not (f.doubt or f.check in OPEN)]
     told = hard or failed
-    sentence = f"{where}: {'; '.join(f.reason for f in told) if told else certificate.reason}"
+    sentence = f"{where}: {'; '.join(dict.fromkeys(f.reason for f in told)) if told else certificate.reason}"
     if not hard and any(f.check in JOINTS for f in failed):
         sentence += " (two parts are joined wrongly, or many matches are of things that only look alike)"
     worst = max((-f.margin for f in told), default=0.0)
     weight = 1.0 + worst if hard else DOUBT + _GRADED * min(worst, 1.0) if failed else _calm(certificate.findings)
-    return Witness(f"certificate, {where}", weight, sentence, tuple(dict.fromkeys(n for f in told for n in f.failing)))
+    e = certificate.evidence
+    return Witness(f"certificate, {where}", weight, sentence, tuple(dict.fromkeys(n for f in told for n in _loose(e, f))))
+
+
+def _loose(e: Evidence, finding: Finding) -> tuple[str, ...]:
+    """Images that a finding names, or the smaller of two groups that it says do not hold together."""
+    groups = {
+        DETERMINED: lambda: e.determination.weakest.smaller,
+        "hinge": lambda: e.hinge.smaller,
+        ONE_JOINT: lambda: e.joint.smaller,
+        NOT_DOUBLED: lambda: e.duplication.smaller,
+    }
+    if finding.failing or finding.check not in groups or (finding.check == DETERMINED and not e.determination.system.tells):
+        return finding.failing
+    return tuple(name for name, apart in zip(e.names, groups[finding.check](), strict=True) if apart)
 
 
 def _calm(findings: tuple[Finding, ...]) -> float:

@@ -123,9 +123,10 @@ def main(options: Options) -> None:
         for solver in options.solvers:
             fits = solver != "DENSE_SCHUR" or model.num_reg_images() <= MOST_DENSE
             several.append(f"{by_ceres(model, solver)[2]:.2f}" if fits else "–")
+        ceres = f"{theirs:.2f} / {theirs_two:.2f} | {steps} | {' | '.join(several)}"
         print(
             f"| {name} | {model.num_reg_images()} | {found.observations} | {one:.2f} / {two:.2f} | {len(found.steps)} "
-            f"| {theirs:.2f} / {theirs_two:.2f} | {steps} | {' | '.join(several)} | {share} | {found.cost / cost - 1.0:+.1e} |",
+            f"| {ceres} | {share} | {found.cost / cost - 1.0:+.1e} |",
             flush=True,
         )
 

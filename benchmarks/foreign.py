@@ -45,6 +45,7 @@ ATTACKS = (
     "mover",
     "corner",
 )
+PRESETS = (*SETS, *(f"adversarial-{attack}" for attack in ATTACKS))
 NOISE = (0.3, 0.6, 1.0)
 SPOILT = ((0.0, 0.0), (0.05, 0.0), (0.15, 0.0), (0.05, 0.03))
 FOCAL_OPEN = ("set7", "set8", "adversarial-near-affine")
@@ -86,7 +87,14 @@ def wrong_starts(rng: np.random.Generator) -> dict[str, Callable[[makers.Source]
     }
 
 
-def make(folder: Path, seeds: int = 4, first_seed: int = 500, each: int = 8, real: bool = False) -> None:
+def make(
+    folder: Path,
+    seeds: int = 4,
+    first_seed: int = 500,
+    each: int = 8,
+    presets: tuple[str, ...] = PRESETS,
+    real: bool = False,
+) -> None:
     """Models with their labels, a folder each.
 
     Args:
@@ -94,10 +102,11 @@ def make(folder: Path, seeds: int = 4, first_seed: int = 500, each: int = 8, rea
         seeds: Datasets of each set and attack.
         first_seed: Of the datasets.
         each: Wrong starts of each dataset, beside COLMAP's mappers and its adjustment from the truth.
+        presets: To generate from.
         real: Tracks with a truth in INITFREE_DATA (real/, adversarial/) in place of generated ones: `seeds` draws of wrong
             starts each, and no mappers, because there is no database.
     """
-    names: list[str] = [*SETS, *(f"adversarial-{attack}" for attack in ATTACKS)]
+    names = list(presets)
     if real:
         root = data_directory()
         names = [str(path.parent) for kind in ("real", "adversarial") for path in sorted(root.glob(f"{kind}/*/gt"))]

@@ -175,7 +175,7 @@ def test_command_writes_what_it_says_and_ends_with_its_verdict(dataset, matches,
     told = json.loads((tmp_path / "out" / "check.json").read_text())
     assert told["verdict"] == "accepted"
     assert len(told["images"]) == 16
-    assert "What was asked" in (tmp_path / "out" / "summary.html").read_text()
+    assert "Witnesses" in (tmp_path / "out" / "summary.html").read_text()
     assert run("check", wrong, "--quiet") == 3
     assert capsys.readouterr().out.startswith("not accepted: ")
     assert run("check", wrong, "--json") == 3

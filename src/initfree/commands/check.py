@@ -42,8 +42,8 @@ def check(
     Args:
         model: COLMAP model, or another of `initfree formats` that has poses.
         database: The observations that the model was made from, best with all verified matches: COLMAP's database.db, or
-            another of `initfree formats` with the same images. Without it the model's own are asked, from which its maker
-            has deleted what misses: models of things that look alike may then pass.
+            another of `initfree formats` with the same images. Without it the model's own are all there is, from which its
+            maker has deleted what misses: models of things that look alike may then pass.
         images: Folder of the photographs, in place of a database: they are matched first, which takes as long as COLMAP's
             feature extraction and matching. OUTPUT/database.db is kept and used again.
         output: Directory to write to.
@@ -91,14 +91,14 @@ def _matched(
 def _show(found: Check, seconds: float, quiet: bool) -> None:
     out = Console(highlight=False, markup=False, emoji=False)
     if not quiet:
-        asked = f"all matches of {found.database}" if found.database else "its own observations alone"
+        basis = f"all matches of {found.database}" if found.database else "its own observations alone"
         t = found.problem.tracks
         counts = counted(t.observations, "observation"), counted(t.landmarks, "landmark")
-        out.print(f"{counted(len(found.images), 'image')}; asked: {asked}, {' of '.join(counts)}")
+        out.print(f"{counted(len(found.images), 'image')}, judged on {basis}: {' of '.join(counts)}")
         table = Table(box=None, pad_edge=False)
         table.add_column("witness")
         table.add_column("weight", justify="right")
-        table.add_column("says", overflow="fold")
+        table.add_column("finding", overflow="fold")
         for one in sorted(found.witnesses, key=lambda one: -one.weight):
             table.add_row(one.name, f"{one.weight:.2f}", one.sentence)
         out.print(table)

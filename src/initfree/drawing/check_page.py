@@ -10,6 +10,7 @@ from initfree.drawing.scene import Scene
 from initfree.drawing.summary import LANDMARKS, STEP_LANDMARKS, STEPS, residual_charts, residual_plane
 
 _BADGES = {"accepted": "yes", "not accepted": "no", "undecided": "no"}
+_OPEN_DEGREES = 90.0
 _PROMISES = {
     "accepted": "Accepted promises that the observations determine this model and agree with it, up to a similarity.",
     "not accepted": "Not accepted: something in these observations contradicts the model, or leaves it open.",
@@ -44,13 +45,13 @@ def _cards(told: dict[str, Any], images: list[dict[str, Any]]) -> list[tuple[str
     certificate = told["certificate"]
     return [
         ("Images", f"{len(images) - untrusted} of {len(images)}", "that the verdict vouches for"),
-        ("Error", f"{certificate['median_pixels'] or 0.0:.2g} px", "median over the observations that were asked"),
+        ("Error", f"{certificate['median_pixels'] or 0.0:.2g} px", "median over the observations"),
         (
             "Fit",
             f"{100.0 * certificate['inlier_share']:.1f}%",
             "all matches" if told["database"] else "of what the model kept",
         ),
-        ("Certain to", f"± {rotation:.2g}°", f"and ± {100.0 * centre:.2g}% of the extent, in the median"),
+        _certainty(rotation, centre),
         (
             "Intrinsics",
             "contradicted" if against else "agree",
@@ -59,6 +60,8 @@ def _cards(told: dict[str, Any], images: list[dict[str, Any]]) -> list[tuple[str
     ]
 
 
-def _median(values: list[float | None]) -> float:
-    known = [value for value in values if value is not None]
-    return float(np.median(known)) if known else float("nan")
+def _certainty(rotation: float, centre: float) -> tuple[str, str, str]:
+    """Deviations against the model as a whole: one camera that nothing holds leaves all of them open."""
+    if not (rotation < _OPEN_DEGREES and centre < 1.0):
+        return "Certain to", "open", "the observations do not hold every camera"
+    return "Certain to", f"± {rotation:.2g}°", f"and ± {100.0 * centre:.2g}% of the extent, in the median"

@@ -229,9 +229,7 @@ def has_observations(model: pycolmap.Reconstruction) -> bool:
 
 
 def _agreement(certificate: Certificate, matched: bool) -> str:
-    return (
-        certificate.reason if matched else f"{certificate.reason}; nothing but what the model kept of its matches was asked"
-    )
+    return certificate.reason if matched else f"{certificate.reason}; judged by what the model kept of its matches alone"
 
 
 def _images(

@@ -233,6 +233,7 @@ def test_of_some_garbage_images_the_consistent_part_is_accepted_and_names_them()
     assert result.problem.dropped.images == tuple(f"image{k:03}.jpg" for k in (3, 11, 19, 26))
     part = as_subset(to_reconstruction(scene), result.problem.names)
     assert initfree.evaluate(result, part).rotation_auc5 > 95.0
+    assert {len(moment.R) for moment in result.moments()[1]} == {26}, "the steps have the same cameras"
 
 
 def as_subset(truth, names):

@@ -109,7 +109,8 @@ class Intermediate:
         """The same of some cameras and landmarks."""
         upgraded = replace(self.upgraded, reconstruction=self.upgraded.reconstruction.subset(cameras, landmarks))
         before = self.before.subset(cameras, landmarks)
-        return replace(self, P=self.P[cameras], X=self.X[landmarks], before=before, upgraded=upgraded)
+        trace = self.trace.subset(cameras)
+        return replace(self, P=self.P[cameras], X=self.X[landmarks], before=before, upgraded=upgraded, trace=trace)
 
     def labelled(self, names: tuple[str, ...], ids: Index) -> "Intermediate":
         """With image names and landmark ids."""

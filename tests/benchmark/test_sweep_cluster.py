@@ -51,7 +51,9 @@ def test_a_formulation_in_user_code_is_a_second_row(scheduler: str, tmp_path: Pa
 def test_more_upgrades_and_sets_run_into_the_same_directory(scheduler: str, tmp_path: Path):
     run(sweep(upgrades=("linear1997",)), tmp_path, scheduler=scheduler)
     first = Store(tmp_path).rows()
-    more = sweep(upgrades=("linear1997", "calibrated"), sets=(RING, SetConfig("set2", cameras=10, points=90)))
+    more = sweep(
+        upgrades=("linear1997", "calibrated"), sets=(RING, SetConfig("set2", title="smaller", cameras=10, points=90))
+    )
     store = run(more, tmp_path, scheduler=scheduler)
     rows = store.rows()
     assert len(rows) == 4

@@ -6,7 +6,8 @@ are shown in the frame that the upgrade chose at the end, X = H X_metric, each t
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +94,14 @@ class Trace:
 
         add(0, float("nan"))
         return add
+
+    def subset(self, cameras: Any) -> "Trace":
+        """The same of some cameras."""
+        of_some = Trace()
+        for one in self.passages:
+            steps = [replace(step, cameras=step.cameras[cameras]) for step in one.steps]
+            of_some.passages.append(replace(one, steps=steps))
+        return of_some
 
     def moments(self, upgraded: Reconstruction, final: Reconstruction) -> tuple[Index, list[Moment]]:
         """Landmark ids, and every step in the world of the final reconstruction; none where nothing can be compared.

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
-from initfree.data.tracks import Array
+from initfree.data.tracks import Array, Index
 from initfree.engine import threads
 from initfree.engine.losses import Cauchy
 from initfree.stages.euclidean import kernels
@@ -17,7 +17,7 @@ INLIER_PIXELS = 4.0
 """scale of the Cauchy loss at the end of every adjustment, and the error within which an observation is said to fit"""
 
 NEAREST = 1e-4
-"""of the median depth: what is nearer lies in a camera's centre"""
+"""of the median depth of a camera: a landmark that is nearer lies in the camera's centre"""
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Residuals:
     """(observations, 2)"""
     depth: Array
     """(observations,)"""
+    cam: Index
 
     @cached_property
     def error(self) -> Array:
@@ -38,9 +39,15 @@ class Residuals:
     @cached_property
     def in_front(self) -> NDArray[np.bool_]:
         """Observations in front of their camera, and not in its very centre: a landmark there fits any pixel, and its
-        derivatives are out of all proportion."""
+        derivatives are out of all proportion. Compared by camera, because parts of a scene may differ in scale by any factor
+        if only a spot joins them."""
         front = (self.depth > 0.0) & np.isfinite(self.depth)
-        return front & (self.depth > NEAREST * float(np.median(self.depth[front]))) if front.any() else front
+        if front.any():
+            near = front & (self.depth < NEAREST * float(np.median(self.depth[front])))
+            for k in np.unique(self.cam[near]):
+                mine = front & (self.cam == k)
+                front[mine] = self.depth[mine] > NEAREST * float(np.median(self.depth[mine]))
+        return front
 
     def within(self, pixels: float) -> NDArray[np.bool_]:
         """Observations in front of their camera with at most this error."""
@@ -54,7 +61,7 @@ def residuals(problem: Problem, reconstruction: Reconstruction) -> Residuals:
     image = problem.m, problem.unit, True
     cameras, xyz = reconstruction.cameras, reconstruction.xyz
     threads.run(kernels.residual_vectors, t.ptr, t.ptr, t.cam, cameras, xyz, image, vectors, depth)
-    return Residuals(vectors, depth)
+    return Residuals(vectors, depth, t.cam)
 
 
 def robust_cost(problem: Problem, reconstruction: Reconstruction) -> float:

@@ -240,24 +240,6 @@ def test_a_page_of_another_origin_reads_nothing(browser, viewer):  # noqa: F811
         other.shutdown()
 
 
-def test_a_large_image_is_refused_before_it_is_unpacked(tmp_path):
-    """A PNG of some KB may be of any size."""
-    import struct
-    import zlib
-
-    from initfree.errors import InputError
-    from initfree.viewer.thumbnails import thumbnails
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    head = chunk(b"IHDR", struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0))
-    rows = chunk(b"IDAT", zlib.compress(bytes(10**6)))
-    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + head + rows + chunk(b"IEND", b""))
-    with pytest.raises(InputError, match=r"60000 x 60000 pixels|cannot be read as an image"):
-        thumbnails(("a.png",), tmp_path)
-
-
 def test_names_do_not_change_the_scene(result):
     scene = read_scene(result)
     assert scene.model.images == SCRIPTS

@@ -20,7 +20,7 @@ from initfree.engine.parallel import in_order, one_blas_thread
 from initfree.errors import InputError
 from initfree.evaluation import Metrics, evaluate_models
 from initfree.io import colmap
-from initfree.io.load import as_problem, load_model, load_observations
+from initfree.io.load import as_problem, load_colmap, load_model, load_observations
 from initfree.result import Intermediate, Result
 from initfree.stages.pipeline import OnProgress, State, run_stages
 from initfree.two_view.rotations import check_rotations
@@ -190,13 +190,12 @@ def _read(source: Model) -> tuple[Reconstruction, Observations | None]:
         return source, None
     if isinstance(source, Result):
         return source.reconstruction, source.problem.observations
-    if not isinstance(source, pycolmap.Reconstruction):
-        path = Path(source)
-        directory = colmap.find_model(path) if path.is_dir() else None
-        if directory is None:
-            return load_model(path), load_observations(path, "unknown")
-        source = colmap.read_model(directory)
-    return colmap.reconstruction_of(source), colmap.observations_of(source, "the model", "unknown")
+    if isinstance(source, pycolmap.Reconstruction):
+        return colmap.reconstruction_of(source), colmap.observations_of(source, "the model", "unknown")
+    model = load_colmap(path := Path(source))
+    if model is None:
+        return load_model(path), load_observations(path, "unknown")
+    return colmap.reconstruction_of(model), colmap.observations_of(model, str(path), "unknown")
 
 
 def as_model(source: Model) -> Reconstruction:

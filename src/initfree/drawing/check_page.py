@@ -27,7 +27,7 @@ def check_page(told: dict[str, Any], scene: Scene, figures: ResidualFigures) -> 
         promise=_PROMISES[told["verdict"]],
         scene_data=scene.to_json(LANDMARKS, STEPS, STEP_LANDMARKS),
         cards=_cards(told, images),
-        witnesses=sorted(told["witnesses"], key=lambda one: -one["weight"]),
+        witnesses=sorted(told["witnesses"], key=lambda one: -np.inf if one["weight"] is None else -one["weight"]),
         checks=sorted(told["certificate"]["checks"], key=lambda one: np.inf if one["margin"] is None else one["margin"]),
         images=sorted(images, key=lambda one: (one["trusted"], one["fitting"] or 0.0)),
         charts=[*residual_charts([one["name"] for one in images if not one["trusted"]], figures), residual_plane(figures)],

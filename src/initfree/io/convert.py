@@ -12,12 +12,11 @@ import pycolmap
 from initfree.data.observations import Observations
 from initfree.data.reconstruction import Reconstruction
 from initfree.errors import InputError
-from initfree.io import bal, camera_files, colmap
+from initfree.io import bal, camera_files
 from initfree.io.alignment import MOMENTS, Alignment, align, read_moments
-from initfree.io.boundary import boundary
 from initfree.io.colmap_files import check_model
 from initfree.io.formats import Asked, format_of
-from initfree.io.load import check_poses
+from initfree.io.load import check_poses, load_colmap
 from initfree.io.picture import write_picture
 from initfree.io.quiet import quiet
 from initfree.io.staged import staged_directory, staged_file
@@ -150,11 +149,8 @@ def _meant(output: Path) -> str:
 
 def model_of(source: Path) -> pycolmap.Reconstruction:
     """The reconstruction at a path as a COLMAP model, with its observations."""
-    directory = colmap.find_model(source) if source.is_dir() else None
-    if directory is not None:
-        with boundary(source, "a COLMAP model"):
-            model = colmap.read_model(directory)
-            check_poses(source, colmap.reconstruction_of(model))
+    model = load_colmap(source)
+    if model is not None:
         return model
     found = format_of(source)
     if found.model is None:

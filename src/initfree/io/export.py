@@ -9,6 +9,7 @@ import numpy as np
 import pycolmap
 from numpy.typing import NDArray
 
+from initfree.data.image_sizes import check_image
 from initfree.data.names import inside, without_form_as_text
 from initfree.data.observations import Image, Observations
 from initfree.data.problem import Problem
@@ -116,8 +117,10 @@ def check_images(problem: Problem, images: Path) -> None:
     """Check, before a solve, that the directory has some of the images."""
     if not images.is_dir():
         raise InputError(f"images {images} is no directory; expected one with the images that the input names")
-    paths = [inside(images, name) for name in problem.names]
-    if not any(path.is_file() for path in paths):
+    paths = [path for path in (inside(images, name) for name in problem.names) if path.is_file()]
+    for path in paths:
+        check_image(path)
+    if not paths:
         raise InputError(f"images {images} has none of the input's images; expected {problem.names[0]!r} and so on in it")
 
 

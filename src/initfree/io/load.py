@@ -14,6 +14,7 @@ from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array
 from initfree.errors import InputError
 from initfree.io import colmap
+from initfree.io.boundary import boundary
 from initfree.io.formats import Asked, format_of
 
 _LARGEST = 1e15
@@ -75,13 +76,24 @@ def load_model(path: str | Path) -> Reconstruction:
     return model
 
 
+def load_colmap(path: Path) -> pycolmap.Reconstruction | None:
+    """The COLMAP model at a path with all that is in it; None where there is none."""
+    with boundary(path, "a COLMAP model"):
+        directory = colmap.find_model(path) if path.is_dir() else None
+        if directory is None:
+            return None
+        model = colmap.read_model(directory)
+        check_poses(path, colmap.reconstruction_of(model))
+    return model
+
+
 def check_poses(path: Path, model: Reconstruction) -> None:
     """Poses and positions that can be computed with."""
-    check_numbers(path, "pose of image", model.names, np.concatenate([model.R.reshape(-1, 9), model.t], axis=1))
-    check_numbers(path, "position of point", model.ids.tolist(), model.xyz)
+    _check_numbers(path, "pose of image", model.names, np.concatenate([model.R.reshape(-1, 9), model.t], axis=1))
+    _check_numbers(path, "position of point", model.ids.tolist(), model.xyz)
 
 
-def check_numbers(path: Path, what: str, names: Sequence[object], values: Array) -> None:
+def _check_numbers(path: Path, what: str, names: Sequence[object], values: Array) -> None:
     """Numbers that can be computed with: beyond, squares and products of them overflow."""
     bad = np.flatnonzero(~(np.abs(values) <= _LARGEST).all(axis=1))
     if len(bad):

@@ -56,7 +56,7 @@ class Witness:
 
     @property
     def refuses(self) -> bool:
-        return self.weight >= 1.0
+        return not self.weight < 1.0  # what is no number speaks for nothing
 
     @property
     def doubts(self) -> bool:

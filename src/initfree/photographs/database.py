@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 import pycolmap
 
+from initfree.data.image_sizes import check_image
 from initfree.errors import InputError
 from initfree.io.quiet import quiet
 from initfree.photographs.cameras import share_cameras
@@ -88,6 +89,8 @@ def _check(folder: Path, names: list[str], settings: Matching) -> None:
     missing = next((name for name in names if not (folder / name).is_file()), None)
     if missing is not None:
         raise InputError(f"{folder} has no photograph {missing!r}")
+    for name in names:
+        check_image(folder / name)
     if settings.masks is not None:
         check_masks(settings.masks, names)
 

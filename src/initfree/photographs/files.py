@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from initfree.data.image_sizes import check_image
 from initfree.data.names import natural
 from initfree.errors import InputError
 from initfree.io.formats import PHOTOGRAPHS
@@ -42,5 +43,8 @@ def _files(folder: Path, without: tuple[Path, ...]) -> Iterable[str]:
 
 def check_masks(masks: Path, names: list[str]) -> None:
     """Some photograph has a mask, named as COLMAP names them."""
-    if not any((masks / f"{name}.png").is_file() for name in names):
+    found = [path for path in (masks / f"{name}.png" for name in names) if path.is_file()]
+    for path in found:
+        check_image(path)
+    if not found:
         raise InputError(f"masks {masks} has no mask of a photograph; expected {names[0]}.png and so on")

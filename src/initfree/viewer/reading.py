@@ -14,8 +14,7 @@ from initfree.drawing.steps import Steps
 from initfree.errors import InputError
 from initfree.evaluation import global_rotation
 from initfree.io.boundary import boundary
-from initfree.io.colmap import find_model, read_model
-from initfree.io.load import check_numbers
+from initfree.io.load import load_colmap
 
 MOST = 50_000
 """landmarks shown; of more, evenly spaced ones"""
@@ -26,7 +25,7 @@ def read_scene(directory: Path, second: Path | None = None, most: int = MOST) ->
     model = _model(directory)
     run = _run(directory / "run.json")
     scene = scene_of(model, run, steps=_steps(directory / TRACE), most=most)
-    scene = replace(scene, model=_checked(directory, replace(scene.model, name=named(directory))))
+    scene = replace(scene, model=replace(scene.model, name=named(directory)))
     if second is None:
         return scene
     return replace(scene, other=aligned(read_model_of(second, most), scene.model))
@@ -34,7 +33,7 @@ def read_scene(directory: Path, second: Path | None = None, most: int = MOST) ->
 
 def read_model_of(directory: Path, most: int | None = None) -> Model:
     """The cameras and landmarks of a folder alone."""
-    return _checked(directory, model_of(_model(directory), named(directory), most))
+    return model_of(_model(directory), named(directory), most)
 
 
 def named(directory: Path) -> str:
@@ -47,20 +46,11 @@ def named(directory: Path) -> str:
 def _model(directory: Path) -> pycolmap.Reconstruction:
     if not directory.is_dir():
         raise InputError(f"{directory} is no directory; expected the output of `initfree solve`, or a COLMAP model")
-    with boundary(directory, "a COLMAP model"):
-        found = find_model(directory)
-    if found is None:
+    model = load_colmap(directory)
+    if model is None:
         raise InputError(f"{directory} holds no COLMAP model, nor does its sparse/0; expected cameras, images and points3D")
-    with boundary(found, "a COLMAP model"):
-        model = read_model(found)
     if not any(image.has_pose for image in model.images.values()):
-        raise InputError(f"{found} has no image with a pose: there is nothing to show")
-    return model
-
-
-def _checked(directory: Path, model: Model) -> Model:
-    check_numbers(directory, "pose of image", model.images, np.concatenate([model.R.reshape(-1, 9), model.centres], axis=1))
-    check_numbers(directory, "position of point", model.ids.tolist(), model.xyz)
+        raise InputError(f"{directory} has no image with a pose: there is nothing to show")
     return model
 
 

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from initfree.data.image_sizes import check_image
 from initfree.data.names import inside
 from initfree.errors import InputError
 
 SIDE = 96
 """pixels, of the longer side"""
-_MOST_PIXELS = 100_000_000
-"""of an image, which is unpacked whole: a file of some KB may hold any number"""
+_FORMATS = ("JPEG", "PNG", "TIFF", "BMP", "PPM", "WEBP")
+"""of Pillow's, which for others starts programs (EPS)"""
 
 
 def thumbnails(names: tuple[str, ...], images: Path | None) -> list[NDArray[np.uint8] | None]:
@@ -33,10 +34,9 @@ def thumbnails(names: tuple[str, ...], images: Path | None) -> list[NDArray[np.u
 def _small(path: Path) -> NDArray[np.uint8] | None:
     if not path.is_file():
         return None
+    check_image(path)
     try:
         with _opened(path) as image:
-            if image.width * image.height > _MOST_PIXELS:
-                raise InputError(f"{path} has {image.width} x {image.height} pixels; expected at most {_MOST_PIXELS:,}")
             image.draft("RGB", (2 * SIDE, 2 * SIDE))
             small = image.convert("RGB")
             small.thumbnail((SIDE, SIDE))
@@ -49,7 +49,7 @@ def _opened(path: Path) -> Image.Image:
     """Without Pillow's warning of large images: those are refused here, or are not too large."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return Image.open(path)
+        return Image.open(path, formats=_FORMATS)
 
 
 def as_url(image: NDArray[np.uint8] | None) -> str | None:

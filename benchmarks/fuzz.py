@@ -4,10 +4,11 @@
 
 For every format, and for what `initfree solve` writes, sound inputs are damaged: some of their bytes (`bytes`), or a value,
 a name, a type, a table or a whole file where it hurts most (`aimed`: tests/hostile.py; among them hostile names, bombs,
-FIFOs and devices). Each is read in a process of its own, as `solve INPUT --truth INPUT` reads it, converted to something,
-and shown by `view --export`. Good are: a valid read, or exit code 2 with one line on stderr that names the file. Prints one
-line for each format and kind, and ends with 1 if a case is not good: tracebacks, crashes, hangs (over 20 s), more than
-1 GiB, anything else printed, anything written outside the output. The seed is another one each time, and printed.
+FIFOs and devices). Each is read in a process of its own, solved, and where it has poses checked, evaluated against itself,
+converted to something and shown by `view --export`. Good are: a valid read, or exit code 2 with one line on stderr that
+names the file. Prints one line for each format and kind, and ends with 1 if a case is not good: tracebacks, crashes, hangs
+(over 20 s of work, or two minutes), more than 1 GiB, anything else printed, anything written outside the output. The seed is
+another one each time, and printed.
 """
 
 import argparse
@@ -31,15 +32,17 @@ sys.path.insert(0, str(ROOT / "tests"))
 from hostile import write_aimed  # noqa: E402  # pyright: ignore[reportMissingImports]
 from mutations import inputs, one_gibibyte, write_mutated  # noqa: E402  # pyright: ignore[reportMissingImports]
 
-from initfree.api import solve  # noqa: E402
+from initfree.api import evaluate, solve  # noqa: E402
 from initfree.commands.view import view  # noqa: E402
 from initfree.data.observations import Intrinsics  # noqa: E402
 from initfree.errors import InputError  # noqa: E402
 from initfree.io.convert import TARGETS, convert  # noqa: E402
 from initfree.io.formats import FORMATS, format_of  # noqa: E402
-from initfree.io.load import load, load_model  # noqa: E402
+from initfree.io.load import load  # noqa: E402
+from initfree.models.check import check  # noqa: E402
 
-SECONDS = 20
+SECONDS, WAITED = 20, 120
+"""of work, and of a clock that a busy machine lets run"""
 MEBIBYTES = 1024
 KINDS = {"bytes": write_mutated, "aimed": write_aimed}
 WRITTEN = "solve's output"
@@ -47,10 +50,11 @@ WRITTEN = "solve's output"
 
 def read(path: Path, out: Path, intrinsics: Intrinsics, poses: bool, to: str) -> int:
     """What commands do with an input, whose format has poses or not; 2 if one refuses it, and the first one's sentence."""
-    steps: list[Callable[[], object]] = [lambda: load(path, 3, intrinsics)]
+    steps: list[Callable[[], object]] = [lambda: solve(load(path, 3, intrinsics))]
     if poses:
         steps += [
-            lambda: load_model(path),
+            lambda: evaluate(path, path),
+            lambda: check(path),
             lambda: convert(path, out / "converted", to, images=path if to == "splats" else None),
         ]
     if path.name.startswith(WRITTEN):
@@ -88,7 +92,8 @@ def run_case(path: Path, root: Path, intrinsics: Intrinsics, poses: bool, to: st
             os.dup2(output, 2)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             os.chdir(root / "work")
-            signal.alarm(SECONDS)
+            signal.alarm(WAITED)
+            resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 1))
             with one_gibibyte():
                 code = read(path, root / "out", intrinsics, poses, to)
         except BaseException:
@@ -102,7 +107,7 @@ def run_case(path: Path, root: Path, intrinsics: Intrinsics, poses: bool, to: st
     text = printed.read_text(errors="replace")
     peak = usage.ru_maxrss / 1024
     code = os.waitstatus_to_exitcode(status)
-    if code == -signal.SIGALRM:
+    if code in (-signal.SIGALRM, -signal.SIGXCPU):
         return "hang", text, peak
     if code < 0:
         return "crash", text, peak

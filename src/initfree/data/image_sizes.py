@@ -19,11 +19,18 @@ _HEAD = 1024
 def check_image(path: Path) -> tuple[int, int] | None:
     """Width and height, None where the header has a form that is not known here; InputError for one that is a bomb."""
     with opened(path) as stream:
-        size, length = _size(stream), path.stat().st_size
-    most = _MOST_PIXELS + _MOST_RATIO * length
-    if size is not None and size[0] * size[1] > most:
-        raise InputError(f"{path} has {size[0]} x {size[1]} pixels in {length:,} bytes; expected at most {most:,} pixels")
+        size = _size(stream)
+    if size is not None:
+        check_pixels(path, *size)
     return size
+
+
+def check_pixels(path: Path, width: int, height: int) -> None:
+    """Raise an `InputError` for an image or a frame of more pixels than a file of this size has."""
+    length = path.stat().st_size
+    most = _MOST_PIXELS + _MOST_RATIO * length
+    if width * height > most:
+        raise InputError(f"{path} has {width} x {height} pixels in {length:,} bytes; expected at most {most:,} pixels")
 
 
 def _size(stream: IO[bytes]) -> tuple[int, int] | None:

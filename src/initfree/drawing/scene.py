@@ -377,7 +377,7 @@ def unit_deviations(seen: list[Index], model: Model, focal: Array) -> Array:
     camera = np.concatenate([np.empty(0, dtype=np.int64), *seen])
     landmark = np.repeat(np.arange(len(seen)), [len(one) for one in seen])
     ray = model.xyz[landmark] - model.centres[camera]
-    distance = np.maximum(np.linalg.norm(ray, axis=1), 1e-300)
+    distance = np.maximum(np.linalg.norm(ray, axis=1), 1e-100)  # of which the square is a number
     v = ray / distance[:, None]
     information = ((focal[camera] / distance) ** 2)[:, None, None] * (np.eye(3) - v[:, :, None] * v[:, None, :])
     summed = np.zeros((len(seen), 3, 3))

@@ -9,11 +9,15 @@ import numpy as np
 import pycolmap
 from numpy.typing import NDArray
 
+from initfree.data.files import opened
+from initfree.data.image_sizes import check_pixels
 from initfree.errors import InputError
 from initfree.io.staged import staged_directory
 from initfree.photographs.database import OnProgress
 
 _ABOUT = "video.json"
+_FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts"
+"""of FFmpeg's: others are lists of further files and addresses, which it opens"""
 
 
 def frames_of(video: Path, folder: Path, count: int, on_progress: OnProgress | None = None) -> Path:
@@ -36,8 +40,9 @@ def _sharpest(video: Path, count: int) -> Iterator[tuple[int, Any]]:
     from av.error import FFmpegError
 
     try:
-        with av.open(str(video)) as container:
+        with opened(video) as file, av.open(file, options={"format_whitelist": _FORMATS}) as container:
             stream = container.streams.video[0]
+            check_pixels(video, stream.codec_context.width, stream.codec_context.height)
             total = stream.frames or sum(1 for _ in container.decode(stream))
             container.seek(0)
             best: tuple[float, int, Any] | None = None
@@ -53,7 +58,8 @@ def _sharpest(video: Path, count: int) -> Iterator[tuple[int, Any]]:
             if best is not None:
                 yield best[1], best[2].to_ndarray(format="rgb24")
     except (FFmpegError, IndexError) as error:
-        raise InputError(f"{video} cannot be read as a video: {error}") from error
+        told = error.strerror if isinstance(error, FFmpegError) else "it has no pictures"
+        raise InputError(f"{video} cannot be read as a video: {told}") from error
 
 
 def _sharpness(grey: NDArray[np.uint8]) -> float:

@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from hashlib import blake2b
 from pathlib import Path
 
@@ -161,6 +162,10 @@ def main() -> None:
                 continue
             poses, asked = format_of(source).model is not None, _intrinsics(source)
             targets = [one.name for one in TARGETS if one.name != "picture"] + ["splats", "table"]
+            # What is loaded here needs no loading in each of the forks.
+            with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+                for intrinsics in asked:
+                    read(source, Path(tempfile.mkdtemp(dir=root)), intrinsics, poses, "json")
             for kind in arguments.kinds:
                 verdicts, began, peak = Counter[str](), time.perf_counter(), 0.0
                 messages: dict[str, str] = {}

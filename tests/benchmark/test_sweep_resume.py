@@ -20,8 +20,9 @@ _LONGEST = 300.0
 
 
 def _start(config: Path, output: Path) -> subprocess.Popen:
+    """In a process group of its own, as a terminal starts commands."""
     command = [sys.executable, "-m", "initfree", "bench", "run", str(config), "--output", str(output), "--workers", "2"]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
 def _wait_for_parts(output: Path, more_than: int, process: subprocess.Popen) -> None:
@@ -80,3 +81,24 @@ def test_killed_sweeps_resume_to_the_same_rows(tmp_path: Path):
     stamps = [part.stat().st_mtime_ns for part in sorted((killed / "rows").iterdir())]
     _finish(_start(config, killed))
     assert [part.stat().st_mtime_ns for part in sorted((killed / "rows").iterdir())] == stamps
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_a_sweep_with_one_line(tmp_path: Path, number: int):
+    """Defect 14: 28 lines of Dask's tracebacks. A terminal sends Ctrl-C to all processes of the command."""
+    config = tmp_path / "tiny.toml"
+    config.write_text(TINY)
+    driver = _start(config, tmp_path / "out")
+    _wait_for_parts(tmp_path / "out", 0, driver)
+    family = psutil.Process(driver.pid).children(recursive=True)
+    if number == signal.SIGINT:
+        os.killpg(driver.pid, number)
+    else:
+        driver.send_signal(number)
+    _, err = driver.communicate(timeout=_LONGEST)
+    assert driver.returncode == 128 + number
+    told = [line for line in err.splitlines() if " runs" not in line]
+    assert told == (["initfree: interrupted"] if number == signal.SIGINT else [])
+    _, alive = psutil.wait_procs(family, timeout=30)
+    assert not alive
+    assert list((tmp_path / "out" / "rows").glob("part-*"))

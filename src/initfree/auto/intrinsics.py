@@ -346,7 +346,7 @@ def recalibrated(
     """The problem with the stage's cameras, and its reconstruction; unconstrained landmarks are triangulated."""
     view, ids = stage.view, problem.camera_ids if camera_ids is None else camera_ids
     found = with_cameras(problem, view.lenses.by_id(ids), camera_ids)
-    if found is None:
+    if found is None or not stage.used.any():
         return None
     part, left = found
     t = part.tracks

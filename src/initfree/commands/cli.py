@@ -104,13 +104,17 @@ def _unknown(prog: str, name: str, commands: dict[str, tuple[str, str]]) -> str:
 def _run(place: str, prog: str, arguments: list[str]) -> int:
     """The function at `place` ("module:function") with these arguments."""
     import logging
+    import warnings
 
     from initfree.errors import InputError
     from initfree.extras import missing_extra
 
-    warnings = logging.StreamHandler()
-    warnings.setLevel(logging.WARNING)  # commands say themselves what they compile
-    logging.getLogger("initfree").addHandler(warnings)
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)  # commands say themselves what they compile
+    logging.getLogger("initfree").addHandler(handler)
+    if not sys.warnoptions:
+        # NumPy's words on numbers of a file, which are judged where they matter.
+        warnings.simplefilter("ignore", RuntimeWarning)
     try:
         function = _load(place)
         from initfree.commands.usage import parsed

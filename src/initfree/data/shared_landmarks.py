@@ -47,7 +47,9 @@ def _by_image(o: Observations) -> list[Index]:
 
 def _same(a: Index, b: Index, xy_a: Array, xy_b: Array) -> tuple[Index, Index]:
     """Which of the observed keypoints `a` and `b` are the same."""
-    if len(xy_a) == len(xy_b) and np.median(np.linalg.norm(xy_a - xy_b, axis=1)) < SAME_LIST:
+    with np.errstate(invalid="ignore"):  # keypoints that nothing is observed at may be anything
+        same = len(xy_a) == len(xy_b) and np.median(np.linalg.norm(xy_a - xy_b, axis=1)) < SAME_LIST
+    if same:
         _, i, j = np.intersect1d(a, b, return_indices=True)
         return i, j
     distance, j = KDTree(xy_b[b]).query(xy_a[a])

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "initfree"
 ROOMS = (
     ("errors", "data.tracks", "extras", "system_zlib"),
     ("arrays.rigs", "config", "data.camera_graph", "data.files", "data.names", "data.pairs", "data.reconstruction"),
-    ("data.observations",),
+    ("data.image_sizes", "data.observations"),
     ("data.from_arrays", "data.shared_landmarks"),
     ("data.problem",),
     ("data.recalibration", "data.thinning"),

@@ -28,6 +28,7 @@ def damaged(model, tmp_path) -> Path:
     path = Path(shutil.copytree(model, tmp_path / "damaged"))
     found = pycolmap.Reconstruction(str(path))
     frame = found.images[min(found.images)].frame
+    assert frame is not None
     frame.rig_from_world = pycolmap.Rigid3d(pycolmap.Rotation3d(), [1e200, 0.0, 0.0])
     found.write_text(str(path))
     return path

@@ -40,7 +40,7 @@ def _sharpest(video: Path, count: int) -> Iterator[tuple[int, Any]]:
     from av.error import FFmpegError
 
     try:
-        with opened(video) as file, av.open(file, options={"format_whitelist": _FORMATS}) as container:
+        with opened(video) as file, av.open(file, "r", options={"format_whitelist": _FORMATS}) as container:
             stream = container.streams.video[0]
             check_pixels(video, stream.codec_context.width, stream.codec_context.height)
             total = stream.frames or sum(1 for _ in container.decode(stream))

@@ -76,7 +76,7 @@ def imports(name: str) -> tuple[set[str], set[str]]:
             assert node.level == 0, f"{name}: relative import"
             for alias in node.names:
                 submodule, module = within(f"{node.module}.{alias.name}"), within(node.module)
-                found.update([submodule or module] if submodule or module else [])
+                found.update(known for known in [submodule or module] if known is not None)
         inside = later if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) else found
         for child in ast.iter_child_nodes(node):
             visit(child, inside)

@@ -58,7 +58,7 @@ def _sharpest(video: Path, count: int) -> Iterator[tuple[int, Any]]:
             if best is not None:
                 yield best[1], best[2].to_ndarray(format="rgb24")
     except (FFmpegError, IndexError) as error:
-        told = error.strerror if isinstance(error, FFmpegError) else "it has no pictures"
+        told = (isinstance(error, FFmpegError) and error.strerror) or "it has no pictures"
         raise InputError(f"{video} cannot be read as a video: {told}") from error
 
 

@@ -18,24 +18,27 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pycolmap
 from PIL import Image, ImageDraw, ImageFont
 
 import initfree
 from initfree.commands.cli import main as command
 from initfree.drawing.raster import Look, picture
 from initfree.drawing.scene import Model, Scene
-from initfree.generator import generate
+from initfree.generator import generate, write
 from initfree.generator.blender.archive import write_archive
+from initfree.generator.database import write_database
+from initfree.io.quiet import quiet
 from initfree.models.report import checked_scene
 from initfree.viewer import read_scene
 from initfree.viewer.reading import MOST, aligned
 
 HERE = Path(__file__).resolve().parent
 PICTURES, EXAMPLES = HERE / "pictures", HERE.parent / "examples"
-INK, SOFT = (28, 36, 48), (102, 112, 133)
+INK, SOFT, PAPER = (28, 36, 48), (102, 112, 133), (220, 226, 235)
 
 
-def strip(panels: list[tuple[str, Image.Image]], columns: int = 3) -> Image.Image:
+def strip(panels: list[tuple[str, Image.Image]], columns: int = 3, *, dark: bool = False) -> Image.Image:
     """Pictures side by side, in rows of so many, each with its words below."""
     if len(panels) > columns:
         rows = [strip(panels[k : k + columns]) for k in range(0, len(panels), columns)]
@@ -46,12 +49,18 @@ def strip(panels: list[tuple[str, Image.Image]], columns: int = 3) -> Image.Imag
     width, height = panels[0][1].size
     font = ImageFont.load_default(size=max(13, width // 21))
     line = int(1.35 * font.size) if isinstance(font, ImageFont.FreeTypeFont) else 16
-    made = Image.new("RGB", (width * len(panels), height + line * 2 + 8), (255, 255, 255))
+    made = Image.new("RGB", (width * len(panels), height + line * 2 + 8), (18, 22, 28) if dark else (255, 255, 255))
     draw = ImageDraw.Draw(made)
     for k, (words, panel) in enumerate(panels):
         made.paste(panel, (k * width, 0))
         for row, text in enumerate(words.split("\n")):
-            draw.text(((k + 0.5) * width, height + row * line), text, fill=INK if row == 0 else SOFT, font=font, anchor="ma")
+            draw.text(
+                ((k + 0.5) * width, height + row * line),
+                text,
+                fill=(PAPER if dark else INK) if row == 0 else SOFT,
+                font=font,
+                anchor="ma",
+            )
     return made
 
 
@@ -88,6 +97,52 @@ def unfolding(folder: Path) -> None:
     ]
     panels = [(words, picture(scene, replace(look, step=k))) for words, k in steps]
     save("unfolding", strip([*panels, ("stage 4, bundle adjustment\nthe result, accepted", picture(scene, look))]))
+
+
+def from_photographs(folder: Path) -> None:
+    """Twelve photographs (rendered from a ring around a courthouse, a third of it), and `initfree solve` of their folder."""
+    shape = {"width": 640, "height": 480, "focal": 600.0, "points": 500, "density": 5.0}
+    write(generate("set1", seed=0, cameras=30, **shape), folder / "all", render=True, figures=False, database=False)
+    taken = _made(folder / "photographs")
+    for k in range(12):
+        shutil.copy(folder / "all" / "images" / f"{k:04d}.png", taken)
+    with suppress(SystemExit):
+        command(["solve", str(taken), "--output", str(folder / "out"), "--quiet"])
+    width, height = 480, 360
+    sheet = Image.new("RGB", (width, height), INK)
+    for k, path in enumerate(sorted(taken.iterdir())):
+        small = Image.open(path).convert("RGB").resize((width // 4 - 2, height // 3 - 2), Image.Resampling.LANCZOS)
+        sheet.paste(small, (k % 4 * (width // 4) + 1, k // 4 * (height // 3) + 1))
+    scene = read_scene(folder / "out")
+    assert scene.accepted, scene.verdict
+    model = picture(scene, Look(width=width, height=height, dark=True, elevation=38.0, closer=0.8))
+    panels = [
+        ("12 photographs\ninitfree solve photographs --output out", sheet),
+        (f"accepted: {scene.verdict}\nout/sparse/0", model),
+    ]
+    save("photographs", strip(panels, dark=True), colours=160)
+
+
+def folded(folder: Path) -> None:
+    """COLMAP's model of three facades that look alike, from the same matches, and what `initfree check` says of it."""
+    dataset = generate("adversarial-facades", seed=0, noise=0.5)
+    write_database(dataset, folder / "database.db")
+    with quiet():
+        models = pycolmap.incremental_mapping(folder / "database.db", folder, _made(folder / "models"))
+    model = max(models.values(), key=lambda one: one.num_reg_images())
+    for point in model.points3D.values():
+        point.color = np.array((170, 140, 110), dtype=np.uint8)  # without photographs, COLMAP has none
+    model.write(str(_made(folder / "colmap")))
+    dataset.to_colmap().write(str(_made(folder / "truth")))
+    found = initfree.check(folder / "colmap", folder / "database.db")
+    assert found.verdict == "not accepted", found.reason
+    look = Look(width=480, height=300, elevation=35.0, closer=0.85)
+    error = f"{model.num_reg_images()} of {len(dataset.names)} images, {model.compute_mean_reprojection_error():.2f} px"
+    panels = [
+        ("the scene: three facades that look alike\n30 images", picture(read_scene(folder / "truth"), look)),
+        (f"COLMAP: one facade; {error}\ninitfree check: not accepted", picture(read_scene(folder / "colmap"), look)),
+    ]
+    save("folded", strip(panels))
 
 
 def upgrade(folder: Path) -> None:
@@ -224,6 +279,8 @@ def blender(folder: Path, picture: str) -> None:
 
 
 MADE: dict[str, Callable[[Path], None]] = {
+    "photographs": from_photographs,
+    "folded": folded,
     "unfolding": unfolding,
     "upgrade": upgrade,
     "refused": refused,

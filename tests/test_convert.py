@@ -1,18 +1,20 @@
 """What `initfree convert` writes: used as its readers use it, it projects the landmarks where they were seen."""
 
 import json
+import re
 import tomllib
 
 import numpy as np
 import pycolmap
 import pytest
+from commanding import run
 from models import to_bal, to_reconstruction
 from scipy.spatial.transform import Rotation
 from synthetic import ring
 
 import initfree
 from initfree.commands.cli import main
-from initfree.io.convert import TARGETS, convert, model_of
+from initfree.io.convert import NAMES, TARGETS, convert, model_of
 from initfree.io.load import load_model, load_observations
 
 
@@ -210,3 +212,12 @@ def test_splats_without_their_images_are_not_written(tmp_path, model, damage, fl
     assert ended.value.code == 2
     assert says in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "splats").exists()
+
+
+def test_formats_and_help_list_the_same_targets(capsys):
+    assert run("formats") == 0
+    listed = re.findall(r"^to (\w+)", capsys.readouterr().out, re.MULTILINE)
+    assert run("convert", "--help") == 0
+    words = set(re.findall(r"\w+", capsys.readouterr().out))
+    assert listed == list(NAMES)
+    assert set(NAMES) <= words

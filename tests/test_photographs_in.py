@@ -1,6 +1,7 @@
 """From photographs to a database, and from there to a solve: rendered photographs, COLMAP's own features and matches."""
 
 import json
+import re
 import shutil
 import sqlite3
 from pathlib import Path
@@ -244,3 +245,25 @@ def test_a_video_becomes_photographs(tmp_path, rendered):
     (tmp_path / "broken.mp4").write_bytes(b"no video")
     with pytest.raises(InputError, match="cannot be read as a video"):
         photographs.frames_of(tmp_path / "broken.mp4", tmp_path / "other", 5)
+
+
+def test_every_command_of_the_table_of_programs(tmp_path, rendered, solved, monkeypatch):
+    """As far as the formats go: what is written holds what the other program opens."""
+    monkeypatch.chdir(tmp_path)
+    Path("out").symlink_to(solved)
+    Path("photographs").symlink_to(rendered / "images")
+    page = (Path(__file__).resolve().parents[1] / "docs" / "formats.md").read_text()
+    table = page[page.index("## What to open it with") : page.index("## Tracks of a video")]
+    commands = set(re.findall(r"`initfree (convert [^`]*)`", table))
+    assert len(commands) == 6
+    for command in commands - {"convert out points.csv"}:  # of arrays
+        assert run(*command.split()) == 0, command
+    transforms = json.loads(Path("data/transforms.json").read_text())
+    assert len(transforms["frames"]) == 16
+    assert all((Path("photographs") / Path(one["file_path"]).name).is_file() for one in transforms["frames"])
+    assert Path("data", transforms["ply_file_path"]).read_bytes().startswith(b"ply")
+    assert Path("points.ply").read_bytes().startswith(b"ply")
+    splats = pycolmap.Reconstruction("splats/sparse/0")
+    assert {camera.model_name for camera in splats.cameras.values()} == {"PINHOLE"}
+    assert {image.name for image in splats.images.values()} == {path.name for path in Path("splats/images").iterdir()}
+    assert pycolmap.Reconstruction("model").num_reg_images() == 16

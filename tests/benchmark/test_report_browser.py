@@ -32,6 +32,21 @@ def shown(page: Any) -> list[list[str]]:
     return page.eval_on_selector_all("#runs tbody tr", "rows => rows.map(r => [...r.cells].map(c => c.textContent))")
 
 
+def test_the_banner_of_a_trial_can_be_read(visit: Visit):
+    """It was white on white: the class that the verdict of a run has is another."""
+    color = visit.page.evaluate(
+        """() => {
+            const p = document.createElement("p");
+            p.className = "trial";
+            document.querySelector("main").append(p);
+            const found = [getComputedStyle(p).color, getComputedStyle(document.body).backgroundColor];
+            p.remove();
+            return found;
+        }"""
+    )
+    assert color[0] != color[1]
+
+
 def test_loads_whole_without_errors_or_network(visit: Visit):
     visit.page.wait_for_selector("#view3d canvas")
     assert visit.page.locator(".card").count() == 7

@@ -89,7 +89,7 @@ def _cards(run: dict[str, Any]) -> list[tuple[str, str, str]]:
     rotation, centre = (_finite(u[key]) for key in ("rotation_degrees", "centre_share_of_extent"))
     starts, fit = len(run["starts"]), number(certificate["inlier_share"], ".1f", 100.0)
     return [
-        ("Images", f"{problem['cameras']} of {images}", "placed"),
+        ("Cameras" if problem.get("array") else "Images", f"{problem['cameras']} of {images}", "placed"),
         ("Landmarks", f"{model['points']:,}", f"in the model; {problem['landmarks']:,} were solved with"),
         ("Error", f"{_digits(certificate['median_pixels'])} px", "median over all observations, at the end"),
         ("Fit", f"{fit}%", f"of {problem['observations']:,} observations within 4 px"),

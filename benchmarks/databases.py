@@ -127,9 +127,14 @@ class Mapped:
     """What a mapper made of a database."""
 
     kind: str
-    model: Reconstruction
+    models: tuple[Reconstruction, ...]
+    """largest first"""
     seconds: float
     cpu: float
+
+    @property
+    def model(self) -> Reconstruction:
+        return self.models[0]
 
     def row(self, intrinsics: str, references: list[Reconstruction], names: set[str]) -> Row:
         return Row(
@@ -138,7 +143,7 @@ class Mapped:
 
 
 def mapped(path: Path, kind: str) -> Mapped:
-    """COLMAP's mapper as it comes, colours aside."""
+    """COLMAP's mapper as it comes, colours aside; no models where it makes none."""
     began, cpu = time.perf_counter(), time.process_time()
     with tempfile.TemporaryDirectory(prefix="initfree-") as output, quiet():
         if kind == "incremental":
@@ -148,7 +153,8 @@ def mapped(path: Path, kind: str) -> Mapped:
         else:
             models = pycolmap.global_mapping(path, output, output, pycolmap.GlobalPipelineOptions())
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
-    return Mapped(kind, as_model(max(models.values(), key=lambda model: model.num_reg_images())), seconds, cpu)
+    found = sorted(models.values(), key=lambda model: -model.num_reg_images())
+    return Mapped(kind, tuple(as_model(model) for model in found), seconds, cpu)
 
 
 def main(

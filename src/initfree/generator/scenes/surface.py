@@ -43,6 +43,9 @@ class Surface:
     """(faces,) triangles that landmarks lie on; None: all. The others only hide them."""
     margin: float = 0.0
     """Distance before a landmark where the search for occluders ends (beyond the float tolerance)."""
+    pattern: Floats | None = None
+    """(vertices, 3) places of the vertices in the stone pattern; None: where they are. Solids with the same places look the
+    same."""
 
     @property
     def corners(self) -> Floats:
@@ -84,7 +87,8 @@ class Surface:
         """Colours of points on triangles, by barycentric weights, with the stone pattern if any."""
         colors = np.einsum("nk,nkc->nc", weights, self.colors[face].astype(float))
         if self.textured:
-            colors = colors * stone(positions)[:, None]
+            places = positions if self.pattern is None else np.einsum("nk,nkd->nd", weights, self.pattern[self.faces[face]])
+            colors = colors * stone(places)[:, None]
         return np.clip(colors + 0.5, 0, 255).astype(np.uint8)
 
     def _areas(self) -> Floats:

@@ -251,8 +251,8 @@ def main(
     )
     if numbered:
         print(
-            "\n| kind | runs | images | COLMAP right | runs folded or failed | right and accepted | right at all | of COLMAP's "
-            "| runs accepted | wrong, accepted | CPU seconds | COLMAP |"
+            "\n| kind | runs | images | COLMAP right | COLMAP wrong or none, runs | right and accepted | right at all "
+            "| accepted of COLMAP's right | accepted, runs | wrong of these | CPU seconds | COLMAP |"
         )
         print(f"|---|{'---:|' * 11}")
         print("\n".join(numbered))

@@ -155,7 +155,8 @@ def equal_things(rng: np.random.Generator) -> Collection:
     for x in np.concatenate([np.linspace(-6.5, -3.5, 5), np.linspace(-2.5, 2.5, 4), np.linspace(3.5, 6.5, 5)]):
         facing = turn * np.clip(x / 5.0, 0.0, 1.0)
         middle = np.array([1.1 * x, 1.2, 1.1])
-        eye = middle + [4.5 * np.sin(facing), -4.5 * np.cos(facing), rng.uniform(0.2, 0.9)] + rng.normal(0.0, 0.15, 3)
+        away = np.array([4.5 * np.sin(facing), -4.5 * np.cos(facing), rng.uniform(0.2, 0.9)])
+        eye = middle + away + rng.normal(0.0, 0.15, 3)
         shots.append(Shot(eye, middle + rng.normal(0.0, 0.15, 3), 0.95, said=0.95))
     return Collection((tuple(things),), tuple(shots))
 
@@ -163,21 +164,19 @@ def equal_things(rng: np.random.Generator) -> Collection:
 def plain(rng: np.random.Generator) -> Collection:
     """Walls and things with hardly any texture."""
     shots = tuple(replace(s, focal=0.9, said=0.9, noise=1.5) for s in arc(rng, 12))
-    return Collection((tuple(yard(rng, scale=0.15)),), shots)
+    return Collection((tuple(yard(rng, scale=0.3)),), shots)
 
 
 def dim(rng: np.random.Generator) -> Collection:
-    """At night: an eighth of the light, and noise."""
-    shots = tuple(replace(s, focal=1.0, said=1.0, light=0.15, noise=rng.uniform(1.5, 3.0)) for s in arc(rng, 12))
+    """At dusk: a third of the light, and noise."""
+    shots = tuple(replace(s, focal=1.0, said=1.0, light=0.35, noise=rng.uniform(1.5, 3.0)) for s in arc(rng, 12))
     return Collection((tuple(yard(rng)),), shots)
 
 
 def blurred(rng: np.random.Generator) -> Collection:
     """Every third photograph shaken or out of focus."""
     shots = [
-        replace(
-            s, focal=1.0, said=1.0, blur=rng.uniform(1.0, 2.2) if k % 3 == 1 else 0.0, shake=4.0 if k % 6 == 4 else 0.0
-        )  # fmt: skip
+        replace(s, focal=1.0, said=1.0, blur=rng.uniform(1.0, 2.2) if k % 3 == 1 else 0.0, shake=4.0 if k % 6 == 4 else 0.0)
         for k, s in enumerate(arc(rng, 12))
     ]
     return Collection((tuple(yard(rng)),), tuple(shots))
@@ -230,7 +229,7 @@ def two_scenes(rng: np.random.Generator) -> Collection:
 
 
 def strip(rng: np.random.Generator) -> Collection:
-    """A drone along two lines over houses; EXIF has its focal length to a tenth."""
+    """A drone along two lines over houses, its camera tilted; EXIF has its focal length to a tenth."""
     found = [made(rng, box((-30.0, -15.0, -0.5), (30.0, 15.0, 0.0)), 0.7)]
     for _ in range(22):
         x, y = rng.uniform(-28.0, 26.0), rng.uniform(-13.0, 11.0)
@@ -241,8 +240,8 @@ def strip(rng: np.random.Generator) -> Collection:
     shots = []
     for y, way in ((-3.5, np.linspace(-15.0, 15.0, 7)), (3.5, np.linspace(15.0, -15.0, 7))):
         for x in way:
-            eye = np.array([x, y, 18.0]) + rng.normal(0.0, 0.3, 3)
-            shots.append(Shot(eye, eye + [0.0, 0.02, -1.0] + rng.normal(0.0, 0.03, 3), f, said=said))
+            eye = np.array([x, y - 5.0, 18.0]) + rng.normal(0.0, 0.3, 3)
+            shots.append(Shot(eye, eye + np.array([0.0, 0.45, -1.0]) + rng.normal(0.0, 0.05, 3), f, said=said))
     return Collection((tuple(found),), tuple(shots))
 
 

@@ -8,6 +8,7 @@ from initfree.auto.intrinsics import Recalibrated, free_where_it_pays, note, oth
 from initfree.auto.search import Search
 from initfree.auto.simplest_camera import simplest_cameras
 from initfree.auto.solution import Solution
+from initfree.data.observations import GUESS
 from initfree.data.problem import Problem
 from initfree.data.recalibration import found_camera, with_cameras
 from initfree.data.reconstruction import Reconstruction
@@ -48,6 +49,9 @@ def recalibrated_problem(problem: Problem, reconstruction: Reconstruction) -> Re
         return free_where_it_pays(problem, reconstruction)
     if not problem.rays:
         return simplest_cameras(problem, reconstruction)
+    shared = _shared_guess(problem, reconstruction)
+    if shared is not None:
+        return shared
     cameras = {
         int(k): found_camera(problem, reconstruction.focal, reconstruction.radial, int(k))
         for k in np.unique(problem.camera_ids)
@@ -61,6 +65,21 @@ def recalibrated_problem(problem: Problem, reconstruction: Reconstruction) -> Re
     if found is None:
         return None
     return replace(found, landmarks=left[found.landmarks], note=note(found.problem, "refined", problem))
+
+
+def _shared_guess(problem: Problem, reconstruction: Reconstruction) -> Recalibrated | None:
+    """Of photographs that are given one guess and several cameras: one camera, of the model that explains the images best,
+    where it explains them as well as one an image; None elsewhere."""
+    priors, ids = problem.focal_priors, np.unique(problem.camera_ids)
+    cameras = [problem.observations.cameras[int(k)] for k in ids]
+    if len(ids) < 2 or priors is None or any(one.deviation < GUESS for one in priors):
+        return None
+    if len({(c.model_name, c.width, c.height, *(float(p) for p in c.params)) for c in cameras}) > 1:
+        return None
+    found = simplest_cameras(problem, reconstruction)
+    if found is None or len(np.unique(found.problem.camera_ids)) == len(ids):
+        return None
+    return replace(found, note=note(found.problem, "refined", problem))
 
 
 def with_recalibrated(solution: Solution, found: Recalibrated, began: float) -> Solution:

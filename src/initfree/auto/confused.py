@@ -17,6 +17,11 @@ def only_doubled(certificate: Certificate) -> bool:
     return bool(failed & doubled) and failed <= doubled | {ONE_JOINT}
 
 
+def only_contradicted(certificate: Certificate) -> bool:
+    """Whether the only failed check says that two parts have two joints: every start finds one of them."""
+    return {finding.check for finding in certificate.findings if not (finding.passed or finding.doubt)} == {ONE_JOINT}
+
+
 def without_confused_tracks(problem: Problem, reconstruction: Reconstruction, certificate: Certificate) -> Problem | None:
     """The problem without the smaller group's observations of landmarks that fit in both groups.
 

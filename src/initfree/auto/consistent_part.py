@@ -7,7 +7,9 @@ import numpy as np
 from initfree.auto.repair import repair_limits
 from initfree.auto.search import Search
 from initfree.auto.solution import Solution
-from initfree.certificate.thresholds import MIN_CONSENSUS
+from initfree.auto.witness import found_by_another
+from initfree.certificate.history import Witness
+from initfree.certificate.thresholds import MAX_LEFT_OUT, MIN_CONSENSUS
 from initfree.config import SolveConfig
 from initfree.data.problem import Problem, without_cameras
 from initfree.data.reconstruction import Reconstruction
@@ -21,28 +23,41 @@ ROUNDS = 30
 """of taking images back"""
 
 
-def consistent_part(_: Search, solution: Solution) -> Solution | None:
-    """Remove the images that fail the certificate until it accepts the rest.
+def consistent_part(search: Search, solution: Solution) -> Solution | None:
+    """Remove the images that fail the certificate until it accepts the rest, or a second start settles what is doubtful.
 
     Then resect images from the landmarks of that part, as long as it grows and stays accepted. The verdict counts missing
-    images. None if no part is accepted.
+    images, fewer where the others were solved again alone. None if no part is accepted.
     """
     began = clock()
     whole = solution.problem
-    part = _reduced(_Subset(solution, np.arange(whole.tracks.cameras), np.arange(whole.tracks.landmarks)))
+    if whole.rays and not whole.calibrated:
+        # Freed intrinsics of single photographs leave much open: what fails is asked once they are estimated.
+        return None
+    part = _reduced(_Subset(solution, np.arange(whole.tracks.cameras), np.arange(whole.tracks.landmarks)), search)
     if part is None:
         return None
     resected = False
     # The focal lengths of images that were left out mean nothing: they cannot be placed with them.
     for _round in range(ROUNDS if whole.calibrated else 0):
-        more = _extended(part, solution) if len(part.cameras) < whole.tracks.cameras else None
+        more = _extended(part, solution, search) if len(part.cameras) < whole.tracks.cameras else None
         if more is None or len(more.cameras) <= len(part.cameras):
             break
         part, resected = more, True
     kept = set(part.solution.problem.names)
     gone = tuple(name for name in whole.names if name not in kept)
     found = part.solution.adding(left_out=gone, left_out_because=solution.certificate.reason, resected=resected)
+    if not found.accepted and found.adding(alone=True).accepted and _again(search, found):
+        found = found.adding(alone=True)
     return found.reporting("consistent part", began)
+
+
+def _again(search: Search, solution: Solution) -> frozenset[Witness]:
+    """What a start of another kind could have known better that finds the same from the images of a part alone."""
+    anew = search.again(solution.problem)
+    found = found_by_another(anew, solution, solution.cost)
+    search.started += anew.started
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,22 +69,26 @@ class _Subset:
     landmarks: Index
 
 
-def _reduced(part: _Subset) -> _Subset | None:
+def _reduced(part: _Subset, search: Search) -> _Subset | None:
     """The accepted rest of a part after its failing images are removed repeatedly; None if nothing is accepted."""
+    whole, most = part.solution, search.problem.tracks.cameras
     while part.solution.certificate.failing and not part.solution.accepted:
         now = part.solution
         failing = np.flatnonzero(np.isin(now.problem.names, now.certificate.failing))
         found = without_cameras(now.problem, failing)
-        if found is None:
+        # Beyond that no part is accepted, whatever it is like.
+        if found is None or len(found[1]) < (1.0 - MAX_LEFT_OUT) * most:
             return None
         problem, cameras, landmarks = found
         reconstruction, _ = readjusted(problem, now.reconstruction.subset(cameras, landmarks), now.start.config)
         smaller = now.part(problem, reconstruction, cameras, landmarks, confirmed=frozenset(), joint=None)
         part = _Subset(smaller, part.cameras[cameras], part.landmarks[landmarks])
+    if part.solution.doubtful and part.solution is not whole:
+        part = replace(part, solution=part.solution.adding(confirmed=_again(search, part.solution)))
     return part if part.solution.accepted else None
 
 
-def _extended(part: _Subset, whole: Solution) -> _Subset | None:
+def _extended(part: _Subset, whole: Solution, search: Search) -> _Subset | None:
     """The part with images that its landmarks can place, as long as the certificate accepts it."""
     before, own, config = whole.reconstruction, part.solution.reconstruction, whole.start.config
     R, t, xyz = before.R.copy(), before.t.copy(), before.xyz.copy()
@@ -84,7 +103,7 @@ def _extended(part: _Subset, whole: Solution) -> _Subset | None:
     problem, cameras, landmarks = found
     reconstruction, _ = readjusted(problem, state.subset(cameras, landmarks), config)
     larger = whole.part(problem, reconstruction, cameras, landmarks, confirmed=frozenset(), joint=None)
-    return _reduced(_Subset(larger, cameras, landmarks))
+    return _reduced(_Subset(larger, cameras, landmarks), search)
 
 
 def readjusted(problem: Problem, reconstruction: Reconstruction, config: SolveConfig) -> tuple[Reconstruction, StageReport]:

@@ -37,6 +37,7 @@ FINISH: tuple[Step, ...] = (
     Step("guessed intrinsics", recalibrate_guess, "all"),
     Step("outliers", without_outliers),
     Step("intrinsics", recalibrate, "all"),
+    Step("consistent part with found intrinsics", consistent_part, "rejected"),
     Step("all matches", on_all_matches),
     Step("depths", with_depths),
 )

@@ -15,6 +15,10 @@ SAME_COST_FREE = 1e-3
 """The same for free intrinsics: weakly determined distortion converges long after the cameras."""
 NEAR_COST = 0.02
 """The same if the cameras are the same: landmarks of wrong matches have different costs."""
+SAME_DEGREES_FREE = 20.0
+"""The same where each has intrinsics of its own, estimated from the images: a mean error of a degree."""
+OFTEN, OFTEN_COST, OFTEN_AUC20 = 3, 1.05, 70.0
+"""starts, ratio of costs, and percent of rotations, from which more starts with unknown intrinsics do not pay"""
 SAME_DEGREES, SAME_CAMERAS = 5.0, 95.0
 """Cameras are the same if the AUC@5 of one start against the other is above 95 percent: a mean error of a quarter of a
 degree over all pairs."""
@@ -52,6 +56,25 @@ def found_twice(problem: Problem, attempts: list[Solution]) -> bool:
     return bool(witnesses(problem, min(attempts, key=lambda attempt: attempt.cost), attempts))
 
 
+def found_often(problem: Problem, attempts: list[Solution]) -> bool:
+    """Whether so many starts ended near the best optimum that another one will hardly end below it.
+
+    For unknown intrinsics: their optimum is flat, and starts stop at different places of it.
+    """
+    if problem.calibrated or not attempts:
+        return False
+    best = min(attempts, key=lambda attempt: attempt.cost)
+    return sum(_near(attempt, best) for attempt in attempts) >= OFTEN
+
+
+def _near(a: Solution, b: Solution) -> bool:
+    """Whether a solution costs hardly more and its rotations, but for those of a few images, are similar."""
+    if a.cost > OFTEN_COST * b.cost:
+        return False
+    one, other = a.reconstruction, b.reconstruction
+    return a is b or closeness(one.R, one.centres, other.R, other.centres, 20.0)[0] > OFTEN_AUC20
+
+
 def witnesses(problem: Problem, attempt: Solution, attempts: list[Solution]) -> frozenset[Witness]:
     """What other attempts that ended in the same optimum could have known better; nothing where one ended lower."""
     others = [other for other in attempts if other is not attempt]
@@ -77,6 +100,6 @@ def same_optimum(problem: Problem, a: Solution, b: Solution) -> bool:
     return most - least <= NEAR_COST * (least + rounding) and same_cameras(a.reconstruction, b.reconstruction)
 
 
-def same_cameras(a: Reconstruction, b: Reconstruction) -> bool:
+def same_cameras(a: Reconstruction, b: Reconstruction, degrees: float = SAME_DEGREES) -> bool:
     """Whether the poses are the same up to a similarity."""
-    return min(closeness(a.R, a.centres, b.R, b.centres, SAME_DEGREES)) > SAME_CAMERAS
+    return min(closeness(a.R, a.centres, b.R, b.centres, degrees)) > SAME_CAMERAS

@@ -327,6 +327,8 @@ ROUNDS = (
     Round(continued, 1),
     Round(random, SEEDS),
 )
+STATED = (Round(rotations_first, 1), Round(refined_with_rotations, 1), Round(configured, 1))
+"""with the focal lengths of EXIF"""
 
 
 def most_starts(problem: Problem) -> int:

@@ -8,18 +8,22 @@ observations, even if they used only some.
         -> finishing steps (`finish.FINISH`) -> late doubts (`witness`) -> parts that look alike (`confused`)
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from threading import Event
 
 from initfree.auto.calibration import moved_principal_points, recalibrated
-from initfree.auto.confused import only_doubled, without_confused_tracks
+from initfree.auto.confused import only_contradicted, only_doubled, without_confused_tracks
 from initfree.auto.doubt import doubt_intrinsics
 from initfree.auto.finish import FINISH, MEND, finished, mended
-from initfree.auto.ranking import found_twice, settled
-from initfree.auto.search import ROUNDS, Search
+from initfree.auto.ranking import found_often, found_twice, settled
+from initfree.auto.search import ROUNDS, STATED, Round, Search
 from initfree.auto.solution import Solution, Start
 from initfree.auto.start import run_start
 from initfree.auto.witness import confirmed, found_by_another, seconded
+from initfree.certificate.checks import CERTAIN_FOCAL_LENGTH, FOCAL_LENGTH, ONE_FOCAL_LENGTH
 from initfree.config import SolveConfig
+from initfree.data.observations import EXIF
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
 from initfree.engine.parallel import abandonable, beside, in_order
@@ -27,6 +31,8 @@ from initfree.errors import InputError
 from initfree.result import Result
 from initfree.stages.pipeline import OnProgress
 
+FOCAL_LENGTHS = {FOCAL_LENGTH, ONE_FOCAL_LENGTH, CERTAIN_FOCAL_LENGTH}
+"""checks that freed focal lengths pass no better"""
 MOSTLY_NEAR = 0.8
 """share of observations within 4 px in a rejected start from which wrong intrinsics are the likely reason; 0.94 on South
 Building with focal lengths 10% off"""
@@ -49,12 +55,32 @@ def solve_auto(
         raise InputError("the strategy auto ranks starts by their Euclidean adjustment; adjust=False needs strategy single")
     _check_skipped(config.skip)
     search = Search(problem, config, truth, on_progress)
-    solution = _searched(search)
+    solution = _as_stated(search) or _ended(search, _searched(search))
+    return solution.result(config, tuple(search.started), tuple(search.reports))
+
+
+def _ended(search: Search, solution: Solution) -> Solution:
+    """The solution after everything that follows a search."""
     free = solution.accepted and not solution.problem.calibrated
     solution = confirmed(search, mended(search, finished(search, solution)), free)
-    if only_doubled(solution.certificate):
-        solution = _undone(search, solution)
-    return solution.result(config, tuple(search.started), tuple(search.reports))
+    return _undone(search, solution) if only_doubled(solution.certificate) else solution
+
+
+def _as_stated(search: Search) -> Solution | None:
+    """The solution with the focal lengths that EXIF states for every image, held until a model stands; None if it is not
+    accepted for another reason than that the images do not determine them.
+
+    What moves, and wrong matches, bend freed focal lengths by far more than a camera's statement is usually wrong.
+    """
+    problem = search.problem
+    priors = problem.focal_priors
+    if problem.calibrated or priors is None or not search.by_default or any(one.deviation > EXIF for one in priors):
+        return None
+    held = search.again(replace(problem, intrinsics="found"))
+    solution = _ended(held, _searched(held, STATED))
+    search.started += held.started
+    open_ = {finding.check for finding in solution.certificate.findings if not (finding.passed or finding.doubt)}
+    return solution if solution.accepted or (open_ and open_ <= FOCAL_LENGTHS) else None
 
 
 def _check_skipped(names: tuple[str, ...]) -> None:
@@ -64,10 +90,10 @@ def _check_skipped(names: tuple[str, ...]) -> None:
             raise InputError(f"skip is {name!r}; expected one of {', '.join(sorted(known))}")
 
 
-def _searched(search: Search) -> Solution:
+def _searched(search: Search, rounds: Sequence[Round] = ROUNDS) -> Solution:
     """The best solution of the starts, with settled doubts if possible, and with intrinsics that fit."""
     freed = False
-    for starts, _ in search.rounds(ROUNDS):
+    for starts, _ in search.rounds(rounds):
         if _run(search, starts(search)):
             break
         if len(search.attempts) == 1 and not freed:
@@ -151,7 +177,9 @@ def _run(search: Search, starts: list[Start]) -> bool:
                     continue
                 certified = settled(problem, search.attempts).accepted
                 doubled = only_doubled(search.attempts[-1].certificate)
-                if certified or doubled or baselines().reasons() or found_twice(problem, search.attempts):
+                often = found_twice(problem, search.attempts) or found_often(problem, search.attempts)
+                contradicted = sum(only_contradicted(one.certificate) for one in search.attempts) > 1
+                if certified or doubled or contradicted or often or baselines().reasons():
                     return True
         finally:
             running.close()

@@ -21,6 +21,7 @@ _NAMED = 8
 """images that a reason names"""
 NOT_DOUBLED, NOT_TWICE, LEFT_OUT = "not doubled", "nothing twice", "left out"
 PURITY, CAMERA_PURITY = "purity", "purity of every camera"
+FOCAL_LENGTH, ONE_FOCAL_LENGTH = "focal length", "one focal length"
 DETERMINED, CERTAIN_CAMERAS, CERTAIN_FOCAL_LENGTH = "determined", "certain cameras", "certain focal length"
 LENS, METRIC, SHARED, ONE_JOINT = "lens", "metric cameras", "shared cameras", "one joint"
 _MANY_TWINS = 0.3
@@ -82,7 +83,8 @@ def spread(e: Evidence) -> Finding:
     k = int(np.argmin(e.by_camera.spread))
     reason = f"the observations of image {e.names[k]!r} lie on a line or a spot"
     least = min(T.MIN_SPREAD, T.MIN_SPREAD_SHARE * e.size)
-    return Finding("spread", e.by_camera.spread[k] / max(least, 1e-9) - 1.0, reason)
+    below = e.by_camera.spread < least
+    return Finding("spread", e.by_camera.spread[k] / max(least, 1e-9) - 1.0, reason, _few(e, below))
 
 
 def noise(e: Evidence) -> Finding:
@@ -175,7 +177,7 @@ def one_joint(e: Evidence) -> Finding | None:
         f"and {c.scale:.2g} times as large: two places may look alike"
     )
     contradicted = c.found and not e.other_joint_doubles
-    return Finding(ONE_JOINT, -_CERTAIN if contradicted else _CERTAIN, reason)
+    return Finding(ONE_JOINT, -_CERTAIN if contradicted else _CERTAIN, reason, _few(e, e.joint.smaller))
 
 
 def hinge(e: Evidence) -> Finding:
@@ -185,7 +187,7 @@ def hinge(e: Evidence) -> Finding:
         f"not determined: {_part(e, h.smaller)} and the others are joined by {h.joining} landmarks {h.shape}, about which "
         "they may turn"
     )
-    return Finding("hinge", min(h.hold - 1.0, _CERTAIN), reason)
+    return Finding("hinge", min(h.hold - 1.0, _CERTAIN), reason, _few(e, h.smaller))
 
 
 def determined(e: Evidence) -> Finding:
@@ -195,7 +197,9 @@ def determined(e: Evidence) -> Finding:
     margin = min((auc - T.MIN_EXPECTED_AUC20) / 100.0, T.MAX_DRIFT - d.drift)
     if not d.system.tells:
         return Finding(DETERMINED, -_CERTAIN, "not determined: too little fits to tell how certain anything is")
-    return Finding(DETERMINED, margin, f"not determined: {d.weakest.sentence(e.names)}" if margin < 0.0 else "")
+    if margin >= 0.0:
+        return Finding(DETERMINED, margin, "")
+    return Finding(DETERMINED, margin, f"not determined: {d.weakest.sentence(e.names)}", _few(e, d.weakest.smaller))
 
 
 def certain_cameras(e: Evidence) -> Finding | None:
@@ -336,12 +340,15 @@ def no_other(e: Evidence) -> Finding | None:
 
 
 def focal_length(e: Evidence) -> Finding | None:
-    """Other focal lengths must fit worse, unless the intrinsics are exact: see `focal.focal_rise`."""
-    if e.focal_rise is None:
+    """Other focal lengths must fit worse, unless the intrinsics are exact: see `focal.focal_rise`.
+
+    Of focal lengths that are held, at the end of a search: wrong matches, which are left out only then, hide what they cost.
+    """
+    if (e.history.searching and e.problem.calibrated) or e.focal_rise is None:
         return None
     longer = f"{T.LONGER_FOCAL - 1.0:.0%}"
     reason = f"the images do not determine the focal length: one {longer} longer fits as well, with other depths"
-    return Finding("focal length", e.focal_rise / T.SIGNIFICANT - 1.0, reason)
+    return Finding(FOCAL_LENGTH, e.focal_rise / T.SIGNIFICANT - 1.0, reason)
 
 
 def one_focal_length(e: Evidence) -> Finding | None:
@@ -353,12 +360,12 @@ def one_focal_length(e: Evidence) -> Finding | None:
         f"the images do not determine the focal length: it is {f.shortest:.0f} px with a {f.models[0]} camera and "
         f"{f.longest:.0f} px with a {f.models[1]} one, which fit about as well"
     )
-    return Finding("one focal length", 1.0 - f.spread / T.MAX_FOCAL_SPREAD, reason)
+    return Finding(ONE_FOCAL_LENGTH, 1.0 - f.spread / T.MAX_FOCAL_SPREAD, reason)
 
 
 def certain_focal_length(e: Evidence) -> Finding | None:
     """Estimated focal lengths must be certain."""
-    if e.problem.exact or not e.system.tells:
+    if e.problem.exact or (e.history.searching and e.problem.calibrated) or not e.system.tells:
         return None
     focal = e.uncertainty.focal
     k = int(np.argmax(focal))
@@ -366,16 +373,18 @@ def certain_focal_length(e: Evidence) -> Finding | None:
         "the images do not determine the focal length: the standard deviation of that of image "
         f"{e.names[k]!r} is {focal[k]:.0%}"
     )
-    return Finding(CERTAIN_FOCAL_LENGTH, 1.0 - float(focal[k]) / T.MAX_FOCAL_DEVIATION, reason)
+    margin = 1.0 - float(focal[k]) / T.MAX_FOCAL_DEVIATION
+    return Finding(CERTAIN_FOCAL_LENGTH, margin, reason, _few(e, focal > T.MAX_FOCAL_DEVIATION))
 
 
 def left_out(e: Evidence) -> Finding | None:
-    """Some images may be left out, fewer if intrinsics are estimated, because wrong images may have falsified them."""
+    """Some images may be left out, fewer if intrinsics are estimated, because wrong images may have falsified them: not
+    those of images that were solved again alone."""
     gone = e.history.left_out
     if not gone:
         return None
     whole = len(e.names) + len(gone)
-    most = T.MAX_LEFT_OUT if e.problem.exact else T.MAX_LEFT_OUT_ESTIMATED
+    most = T.MAX_LEFT_OUT if e.problem.exact or e.history.alone else T.MAX_LEFT_OUT_ESTIMATED
     reason = (
         f"only {len(e.names)} of {whole} images form one consistent reconstruction, without {listed(gone)}"
         f" ({e.history.left_out_because.split('; ')[0]})"
@@ -457,6 +466,11 @@ CHECKS: tuple[tuple[Check, ...], ...] = (
 def _part(e: Evidence, group: NDArray[np.bool_]) -> str:
     few = _named(e, group)
     return f"image {few[0]!r}" if len(few) == 1 else f"{len(few)} images ({few[0] if few else ''}, ...)"
+
+
+def _few(e: Evidence, chosen: NDArray[np.bool_]) -> tuple[str, ...]:
+    """The images without which the rest may hold; none where that is more than may be left out."""
+    return _named(e, chosen) if 0 < np.count_nonzero(chosen) <= T.MAX_LEFT_OUT * len(e.names) else ()
 
 
 def _named(e: Evidence, chosen: NDArray[np.bool_]) -> tuple[str, ...]:

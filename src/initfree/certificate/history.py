@@ -25,6 +25,8 @@ class History:
     """rejected images, which are not part of the reconstruction"""
     left_out_because: str = ""
     """reason of their rejection"""
+    alone: bool = False
+    """the other images were solved again without these, from nothing, and stand where they stood"""
     resected: bool = False
     """some images were resected from the landmarks of the others"""
     intrinsics_doubt: str = ""

@@ -14,6 +14,9 @@ from initfree.errors import InputError
 _POSE = (0, 1, 2, 3, 4, 5)
 _FOCAL = 6
 _RADIAL = (7, 8)
+_SEVERAL = 3
+"""images of a camera of photographs, on average, that tell two radial coefficients: one photograph trades the second for its
+focal length and place"""
 
 
 def retracted(cameras: Reconstruction, step: Array) -> Reconstruction:
@@ -70,6 +73,8 @@ class FreeIntrinsics:
         free, priors = cls(focal=True, radial=2, focal_range=problem.focal_range), problem.focal_priors
         if priors is None:
             return free
+        if len(np.unique(problem.camera_ids)) * _SEVERAL > len(problem.camera_ids):
+            free = replace(free, radial=1)
         unit = problem.observations.image_unit[problem.images].mean(axis=1)
         about = np.array([prior.pixels for prior in priors]) / unit
         return replace(free, focal_sigma=np.array([prior.deviation for prior in priors]), focal_about=about)

@@ -31,7 +31,7 @@ def consistent_part(search: Search, solution: Solution) -> Solution | None:
     """
     began = clock()
     whole = solution.problem
-    if whole.rays and not whole.calibrated:
+    if whole.rays and not whole.calibrated and len(np.unique(whole.camera_ids)) > len(whole.camera_ids) / 2:
         # Freed intrinsics of single photographs leave much open: what fails is asked once they are estimated.
         return None
     part = _reduced(_Subset(solution, np.arange(whole.tracks.cameras), np.arange(whole.tracks.landmarks)), search)
@@ -45,7 +45,7 @@ def consistent_part(search: Search, solution: Solution) -> Solution | None:
             break
         part, resected = more, True
     kept = set(part.solution.problem.names)
-    gone = tuple(name for name in whole.names if name not in kept)
+    gone = tuple(dict.fromkeys(name for name in (*solution.history.left_out, *whole.names) if name not in kept))
     found = part.solution.adding(left_out=gone, left_out_because=solution.certificate.reason, resected=resected)
     if not found.accepted and found.adding(alone=True).accepted and _again(search, found):
         found = found.adding(alone=True)

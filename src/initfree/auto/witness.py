@@ -1,7 +1,7 @@
 """The witness: a second start of another kind that finds the same cameras."""
 
 from initfree.auto.calibration import recalibrated
-from initfree.auto.ranking import OFTEN_COST, SAME_DEGREES_FREE, known_by, same_cameras
+from initfree.auto.ranking import OFTEN_COST, SAME_DEGREES, SAME_DEGREES_FREE, known_by, same_cameras
 from initfree.auto.search import (
     Search,
     configured,
@@ -78,7 +78,8 @@ def found_by_another(search: Search, solution: Solution, cost: float) -> frozens
             search.keep(outcome)
             if not isinstance(outcome, Solution):
                 continue
-            if same_cameras(solution.reconstruction, outcome.reconstruction):
+            degrees = SAME_DEGREES if search.problem.calibrated else SAME_DEGREES_FREE
+            if same_cameras(solution.reconstruction, outcome.reconstruction, degrees):
                 return known_by(start, solution.start)
             if outcome.cost < cost:
                 return nobody

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from synthetic import Scene, ring
 
+import initfree
 from initfree.auto.intrinsics import refine_intrinsics
 from initfree.certificate import certify
 from initfree.data.observations import EXIF, GUESS, FocalPrior
@@ -111,3 +112,31 @@ def test_a_landmark_in_a_cameras_centre_does_not_spoil_the_evidence(scene):
     evidence = certify(problem, spoiled).evidence
     assert evidence.system.tells
     assert evidence.uncertainty.rotation.max() < 1.0
+
+
+@pytest.mark.parametrize("wrong", [1.0, 1.9])
+def test_what_exif_states_of_every_image_is_held_first_and_not_believed_where_it_is_wrong(scene, wrong):
+    result = initfree.solve(with_priors(scene, [wrong * FOCAL] * 10, [EXIF] * 10))
+    assert result.accepted, result.certificate.reason
+    cameras = [result.problem.observations.cameras[int(k)] for k in result.problem.camera_ids]
+    assert np.allclose([camera.mean_focal_length() for camera in cameras], FOCAL, rtol=0.03)
+    assert result.certificate.evidence.focal_rise is not None
+
+
+def test_photographs_that_are_given_one_guess_share_a_camera_where_that_explains_them(scene):
+    result = initfree.solve(with_priors(scene, [1.6 * FOCAL] * 10, [GUESS] * 10))
+    assert result.accepted, result.certificate.reason
+    assert len(np.unique(result.problem.camera_ids)) == 1
+    found = result.problem.observations.cameras[int(result.problem.camera_ids[0])]
+    assert np.isclose(found.mean_focal_length(), FOCAL, rtol=0.02)
+
+
+def test_photographs_of_different_cameras_do_not_share_one(scene):
+    longer = np.linspace(0.8, 1.3, 10)
+    t = scene.tracks
+    xy = scene.m * (FOCAL * longer[t.cam])[:, None] + MIDDLE
+    problem = with_priors(scene, [1.2 * FOCAL] * 10, [GUESS] * 10, shift=xy - (scene.m * FOCAL + MIDDLE))
+    result = initfree.solve(problem)
+    assert result.accepted, result.certificate.reason
+    cameras = [result.problem.observations.cameras[int(k)] for k in result.problem.camera_ids]
+    assert np.allclose([camera.mean_focal_length() for camera in cameras], FOCAL * longer, rtol=0.05)

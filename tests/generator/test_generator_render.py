@@ -1,5 +1,7 @@
 """Rendering: depth maps agree with the landmarks, files can be read back."""
 
+from dataclasses import replace
+
 import numpy as np
 import OpenEXR
 import pytest
@@ -9,6 +11,8 @@ from initfree.errors import InputError
 from initfree.generator import generate, load, write
 from initfree.generator.presets import override
 from initfree.generator.render import Rendering, render, save
+from initfree.generator.scenes import Surface
+from initfree.generator.scenes.solids import box
 from initfree.generator.visibility import RayCaster
 
 pytestmark = pytest.mark.slow
@@ -48,3 +52,22 @@ def test_a_depth_beyond_sixteen_bits_is_refused(tmp_path):
     far = Rendering(np.zeros((2, 2, 3), np.uint8), np.full((2, 2), 700.0, np.float32))
     with pytest.raises(InputError, match=r"655\.35"):
         save(far, tmp_path / "a.png", tmp_path / "b.png")
+
+
+def test_solids_with_equal_places_in_the_pattern_look_the_same():
+    vertices, faces = box((0.0, 0.0, 0.0), (1.0, 2.0, 3.0))
+    both = np.concatenate([vertices, vertices + np.array([20.0, 5.0, 0.0])])
+    surface = Surface(
+        both, np.concatenate([faces, faces + len(vertices)]), np.full((2 * len(faces), 3, 3), 180, np.uint8), textured=True,
+        pattern=np.concatenate([vertices, vertices]),
+    )  # fmt: skip
+    weights = np.random.default_rng(0).dirichlet(np.ones(3), len(faces))
+    first, second = (
+        surface.color_at(np.einsum("nk,nkd->nd", weights, surface.corners[which]), which, weights)
+        for which in (np.arange(len(faces)), len(faces) + np.arange(len(faces)))
+    )
+    assert np.array_equal(first, second)
+    elsewhere = replace(surface, pattern=None)
+    where = len(faces) + np.arange(len(faces))
+    other = elsewhere.color_at(np.einsum("nk,nkd->nd", weights, surface.corners[where]), where, weights)
+    assert not np.array_equal(first, other)

@@ -16,6 +16,7 @@ from initfree.auto.solution import Deferred, Outcome, Solution, Start
 from initfree.certificate.baseline import Baselines, baselines
 from initfree.config import SolveConfig
 from initfree.data.camera_graph import without_diagonal
+from initfree.data.observations import EXIF
 from initfree.data.problem import Problem, restricted
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.thinning import thinned
@@ -331,6 +332,13 @@ STATED = (Round(rotations_first, 1), Round(refined_with_rotations, 1), Round(con
 """with the focal lengths of EXIF"""
 
 
+def stated(problem: Problem) -> bool:
+    """Whether the input states a focal length for every image, as EXIF does, that is to be refined."""
+    priors = problem.focal_priors
+    return not problem.calibrated and priors is not None and all(one.deviation <= EXIF for one in priors)
+
+
 def most_starts(problem: Problem) -> int:
     """The largest number of starts of a problem; most need one or two."""
-    return sum(round.most for round in (ROUNDS[len(WITH_GUESSES) :] if problem.calibrated else ROUNDS))
+    rounds = ROUNDS[len(WITH_GUESSES) :] if problem.calibrated else ROUNDS
+    return sum(round.most for round in (*(STATED if stated(problem) else ()), *rounds))

@@ -17,13 +17,12 @@ from initfree.auto.confused import only_contradicted, only_doubled, without_conf
 from initfree.auto.doubt import doubt_intrinsics
 from initfree.auto.finish import FINISH, MEND, finished, mended
 from initfree.auto.ranking import found_often, found_twice, settled
-from initfree.auto.search import ROUNDS, STATED, Round, Search
+from initfree.auto.search import ROUNDS, STATED, Round, Search, stated
 from initfree.auto.solution import Solution, Start
 from initfree.auto.start import run_start
 from initfree.auto.witness import confirmed, found_by_another, seconded
 from initfree.certificate.checks import CERTAIN_FOCAL_LENGTH, FOCAL_LENGTH, ONE_FOCAL_LENGTH
 from initfree.config import SolveConfig
-from initfree.data.observations import EXIF
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
 from initfree.engine.parallel import abandonable, beside, in_order
@@ -72,11 +71,9 @@ def _as_stated(search: Search) -> Solution | None:
 
     What moves, and wrong matches, bend freed focal lengths by far more than a camera's statement is usually wrong.
     """
-    problem = search.problem
-    priors = problem.focal_priors
-    if problem.calibrated or priors is None or not search.by_default or any(one.deviation > EXIF for one in priors):
+    if not (search.by_default and stated(search.problem)):
         return None
-    held = search.again(replace(problem, intrinsics="found"))
+    held = search.again(replace(search.problem, intrinsics="found"))
     solution = _ended(held, _searched(held, STATED))
     search.started += held.started
     open_ = {finding.check for finding in solution.certificate.findings if not (finding.passed or finding.doubt)}

@@ -34,7 +34,7 @@ from survey import problem_of, survey, truth_of
 import initfree
 from initfree.api import as_model
 from initfree.auto import strategy
-from initfree.auto.finish import FINISH, finished
+from initfree.auto.finish import FINISH, MEND, finished, mended
 from initfree.auto.search import ROUNDS
 from initfree.benchmark.data import true_reconstruction
 from initfree.benchmark.methods import adjust_from_truth
@@ -192,8 +192,12 @@ def watched() -> Iterator[tuple[set[str], dict[str, float]]]:
         return run
 
     rounds = tuple(one._replace(starts=watch(one.name, one.starts)) for one in ROUNDS)
-    steps = tuple(replace(step, run=watch(step.name, step.run)) for step in FINISH)
-    with patch.object(strategy, "ROUNDS", rounds), patch.object(strategy, "finished", partial(finished, steps=steps)):
+    finish, mend = (tuple(replace(step, run=watch(step.name, step.run)) for step in steps) for steps in (FINISH, MEND))
+    with (
+        patch.object(strategy, "ROUNDS", rounds),
+        patch.object(strategy, "finished", partial(finished, steps=finish)),
+        patch.object(strategy, "mended", partial(mended, steps=mend)),
+    ):
         yield acting, spent
 
 
@@ -309,7 +313,7 @@ def table(rows: dict[tuple[str, str | None], dict[str, Any]]) -> str:
         "| " + " | ".join(COLUMNS) + " |",
         "| --- |" + " ---: |" * (len(COLUMNS) - 1),
     ]
-    for words, parts in (("round", ROUNDS), ("step", FINISH)):
+    for words, parts in (("round", ROUNDS), ("step", (*FINISH, *MEND))):
         lines += [line_of(part.name, rows).replace("| ", f"| {words}: ", 1) for part in parts]
     return "\n".join([*lines, ""])
 

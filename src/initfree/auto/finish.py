@@ -65,9 +65,9 @@ def finished(search: Search, solution: Solution, steps: tuple[Step, ...] = FINIS
     return solution
 
 
-def mended(search: Search, solution: Solution) -> Solution:
+def mended(search: Search, solution: Solution, steps: tuple[Step, ...] = MEND) -> Solution:
     """The solution as it is returned: judged by other models of the cameras too, and with one of these where they say so."""
-    return finished(search, solution.adding(searching=False), MEND)
+    return finished(search, solution.adding(searching=False), steps)
 
 
 def _mended(solution: Solution) -> bool:

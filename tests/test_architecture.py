@@ -10,7 +10,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "initfree"
 ROOMS = (
-    ("errors", "data.tracks", "extras", "system_zlib"),
+    ("errors", "data.tracks", "extras", "system_signals", "system_zlib"),
     ("arrays.rigs", "config", "data.camera_graph", "data.files", "data.names", "data.pairs", "data.reconstruction"),
     ("data.image_sizes", "data.observations"),
     ("data.from_arrays", "data.shared_landmarks"),

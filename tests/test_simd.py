@@ -5,7 +5,7 @@ import pytest
 from numba.core.errors import NumbaError
 
 from initfree.engine.kernels import kernel
-from initfree.engine.simd import (
+from initfree.engine.vectors import (
     add_many_to,
     add_outer,
     add_product,

@@ -26,6 +26,7 @@ from initfree.benchmark.sources import set_title
 from initfree.benchmark.store import Store
 from initfree.benchmark.worker import Parcel, Quiet, failures, import_modules, run_job
 from initfree.errors import InputError
+from initfree.system_signals import held
 
 _ONE_THREAD = {
     name: "1"
@@ -213,12 +214,9 @@ def _local(workers: int | None) -> Iterator[Client]:
     }
     with dask_config.set(_DASK), ExitStack() as stack:
         # Ctrl-C reaches every process of a terminal. Those that are started with it blocked leave it to the driver.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
+        with held({signal.SIGINT}):
             started = LocalCluster(n_workers=workers or cores, silence_logs=logging.ERROR, **options)
             cluster = stack.enter_context(started)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         client = stack.enter_context(Client(cluster))
         client.register_plugin(Quiet())
         try:
@@ -233,7 +231,7 @@ def _kill(cluster: Any) -> None:
     for nanny in cluster.workers.values():
         nanny.auto_restart = False
         if nanny.process is not None and nanny.process.pid is not None:
-            os.kill(nanny.process.pid, signal.SIGKILL)
+            os.kill(nanny.process.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 def set_files(config: SweepConfig) -> tuple[tuple[str, str], ...]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from initfree.data.tracks import Array, Index, Tracks
 from initfree.engine import threads
 from initfree.engine.kernels import kernel
-from initfree.engine.simd import room
+from initfree.engine.vectors import room
 
 NEIGHBOURS = 3
 INCOHERENT = 2.0

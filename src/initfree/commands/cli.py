@@ -38,6 +38,8 @@ BENCH = {
 """the commands of `initfree bench`"""
 _ABOUT = "Bundle adjustment that starts from nothing: from image observations alone to a 3D reconstruction."
 _INTERRUPTED = 128 + signal.SIGINT
+_PIPE_CLOSED = 128 + 13
+"""13 is SIGPIPE, which Windows lacks"""
 _SIMILAR = 0.5
 """of difflib: how much of a mistyped command must agree with one that exists"""
 
@@ -55,7 +57,7 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:
         # `initfree ... | head` has read enough; what is left in the buffer must not complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 128 + signal.SIGPIPE
+        code = _PIPE_CLOSED
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -145,19 +147,16 @@ def _run(place: str, prog: str, arguments: list[str]) -> int:
 def _load(place: str) -> Any:
     from importlib import import_module
 
+    from initfree.system_signals import held
+
     module, name = place.split(":")
     # pycolmap answers SIGTERM with a stack trace from the moment it is imported: import it before our own handler is set,
     # and let a signal that comes meanwhile wait for that handler.
-    waiting = {signal.SIGINT, signal.SIGTERM}
-    signal.pthread_sigmask(signal.SIG_BLOCK, waiting)
-    try:
+    with held({signal.SIGINT, signal.SIGTERM}):
         import pycolmap  # noqa: F401
 
         signal.signal(signal.SIGTERM, _end_at_once)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, waiting)
-        return getattr(import_module(module), name)
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, waiting)
+    return getattr(import_module(module), name)
 
 
 def _fail(message: str) -> int:

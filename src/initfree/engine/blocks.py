@@ -10,7 +10,7 @@ A block is a sum over landmarks of 3x3 factors times X X'. Factors times the ten
 from initfree.engine.elimination import condense
 from initfree.engine.kernels import kernel
 from initfree.engine.shares import add_up
-from initfree.engine.simd import (
+from initfree.engine.vectors import (
     LANES_2,
     LANES_4,
     LANES_6,

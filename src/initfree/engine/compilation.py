@@ -8,9 +8,8 @@ from time import perf_counter
 from typing import Any
 
 from numba.core import event
-from numba.core.registry import CPUDispatcher
 
-from initfree.engine.machine_code import kept, load_alone
+from initfree.engine.machine_code import Kernel, kept, load_alone
 
 __all__ = ["ABOUT_SECONDS", "clock", "expect_kept", "kept", "kernels", "must_compile", "place"]
 
@@ -73,18 +72,18 @@ def clock() -> float:
     return perf_counter() - getattr(_here, "seconds", 0.0)
 
 
-def kernels() -> dict[str, list[CPUDispatcher]]:
+def kernels() -> dict[str, list[Any]]:
     """Compiled functions by module, of the modules that are loaded."""
-    found: dict[str, list[CPUDispatcher]] = {}
+    found: dict[str, list[Any]] = {}
     for name, module in sorted(sys.modules.items()):
         if name.startswith("initfree."):
-            mine = [v for v in vars(module).values() if isinstance(v, CPUDispatcher) and v.py_func.__module__ == name]
+            mine = [v for v in vars(module).values() if isinstance(v, Kernel) and v.py_func.__module__ == name]
             if mine:
                 found[name] = mine
     return found
 
 
-def place(kernel: CPUDispatcher) -> Path | None:
+def place(kernel: Any) -> Path | None:
     """The directory where Numba keeps a kernel's machine code."""
     path = kernel.stats.cache_path
     return None if path is None else Path(path)

@@ -7,7 +7,7 @@ flat, the fourth row zero.
 """
 
 from initfree.engine.kernels import inverse_factor, kernel, pseudo_whitening, sphere_tangent, unwhitened, whitened
-from initfree.engine.simd import (
+from initfree.engine.vectors import (
     LANES_3,
     LANES_4,
     LANES_6,

@@ -31,8 +31,9 @@ from typing import Any
 import numba
 import numpy as np
 
+from initfree.engine.choice import PLAIN
 from initfree.engine.machine_code import survive_damage
-from initfree.engine.simd import room
+from initfree.engine.vectors import room
 
 # NaN and infinity must survive (a diverged step is detected by its cost), so no nnan and no ninf.
 _FAST = {"contract", "reassoc", "nsz", "arcp"}
@@ -43,15 +44,22 @@ _RANK_TOLERANCE = 1e-12
 def kernel(*, strict: bool = False, allocates: bool = False, **options: Any) -> Any:
     """Compile without the interpreter lock and keep the machine code between processes.
 
-    Unless it `allocates`, a kernel counts no references to arrays and can make none (`simd.room` is on the stack). Numba
+    Unless it `allocates`, a kernel counts no references to arrays and can make none (`vectors.room` is on the stack). Numba
     counts atomically wherever an array is handed on, in loops too.
 
     A kernel that others call is inlined or `strict`, without reordered arithmetic: it is compiled by itself and again into
     every caller, and which copy runs depends on whether machine code was kept. Both must round alike.
     """
-    options |= {"fastmath": False if strict else _FAST, "_nrt": allocates}
-    compiled = numba.njit(cache=True, nogil=True, error_model="numpy", **options)
-    return lambda function: survive_damage(compiled(function))
+    options |= {"fastmath": False if strict else _FAST}
+    if not PLAIN:
+        options["_nrt"] = allocates
+
+    def compiled(function: Any) -> Any:
+        if PLAIN:  # in files of its own beside those of the fast engine
+            function.__qualname__ = f"plain.{function.__qualname__}"
+        return survive_damage(numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function))
+
+    return compiled
 
 
 @kernel(inline="always")

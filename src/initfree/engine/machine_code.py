@@ -4,8 +4,8 @@ Before Numba looks for machine code on disk it loads all that it compiles with, 
 reads the bitcode that goes into other kernels when they are compiled: a sixth of a small solve from the shell. Here both
 wait until something is compiled (`MachineCode`).
 
-Numba has no public way to this. All that the engine takes of Numba's own names is in this module; where they are elsewhere,
-or in a version that it was not tried with, Numba keeps machine code in its own way.
+Numba has no public way to this. Where its names are elsewhere, and in the plain engine (`choice`), Numba keeps machine code
+in its own way.
 """
 
 import logging
@@ -14,10 +14,11 @@ from typing import Any
 
 import numba
 from llvmlite.binding import parse_bitcode
-from numba.core.registry import CPUDispatcher
 
-_TRIED = (0, 60), (0, 68)
-"""first and last version of Numba with which `MachineCode` was tried"""
+from initfree.engine.choice import PLAIN
+
+Kernel: Any = type(numba.njit(lambda: None))
+"""the type of compiled functions"""
 _log = logging.getLogger("initfree")
 
 FunctionCache: Any = object
@@ -27,7 +28,7 @@ with suppress(ImportError):
     from numba.core.caching import FunctionCache
     from numba.core.codegen import JITCodeLibrary
     from numba.core.runtime.nrt import rtsys
-_known = rtsys is not None and _TRIED[0] <= numba.version_info.short <= _TRIED[1]
+_known = rtsys is not None and not PLAIN
 
 
 class KeptCode(FunctionCache):
@@ -102,12 +103,12 @@ def survive_damage(kernel: Any) -> Any:
     return kernel
 
 
-def load_alone(kernel: CPUDispatcher) -> bool:
+def load_alone(kernel: Any) -> bool:
     """From now on machine code is loaded without what only a compiler needs; whether it is."""
     return _known and _become(kernel, KeptCode, MachineCode)
 
 
-def kept(kernel: CPUDispatcher) -> int:
+def kept(kernel: Any) -> int:
     """Signatures whose machine code is on disk and fits to the source; none where that cannot be known."""
     file: Any = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
     try:

@@ -13,7 +13,7 @@ from initfree.engine.linear_solver import LinearSolver, Preconditioner, conjugat
 from initfree.engine.products import Products
 from initfree.engine.quadratic import Quadratic, columns
 from initfree.engine.shares import shares_of
-from initfree.engine.simd import rows_of, vectors
+from initfree.engine.vectors import rows_of, vectors
 
 UNWEIGHTED = np.empty(0)
 

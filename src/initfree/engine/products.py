@@ -17,7 +17,7 @@ from initfree.engine import threads
 from initfree.engine.elimination import combined, projected, times
 from initfree.engine.kernels import kernel
 from initfree.engine.quadratic import columns
-from initfree.engine.simd import LANES_4, LANES_6, add_product, add_products, add_to, load, total, zeros
+from initfree.engine.vectors import LANES_4, LANES_6, add_product, add_products, add_to, load, total, zeros
 
 _SHARES = 8
 """of the landmarks: threads may be as many"""

@@ -7,13 +7,9 @@ registers of 4 where the machine has these, whatever it has elsewhere. Flat arra
 import math
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
-from llvmlite.binding import get_host_cpu_features
-from numba.core import cgutils, config, types
+from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
-
-from initfree.data.tracks import Array
 
 
 class Vector(types.Type):
@@ -28,29 +24,6 @@ class Vector(types.Type):
 class _VectorModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Vector) -> None:
         super().__init__(manager, kind, ir.VectorType(ir.DoubleType(), kind.lanes))
-
-
-LANES_2, LANES_3, LANES_4, LANES_6, LANES_8 = (0,) * 2, (0,) * 3, (0,) * 4, (0,) * 6, (0,) * 8
-"""tuples say by their length, which the compiler knows, how long a vector is"""
-
-_LONGEST = 32
-"""lanes of a vector"""
-_OTHER = any(vars(config).get(name) for name in ("CPU_NAME", "CPU_FEATURES"))
-"""whether Numba is told to compile for another machine than this"""
-WIDE = bool(get_host_cpu_features().get("avx512f")) and not _OTHER
-"""whether this machine has 32 registers of eight numbers; others are taken to have 16 of four"""
-
-
-def vectors(count: int, size: int) -> Array:
-    """A flat array of `count` times `size` numbers, with room behind it: a vector may read over its end."""
-    return np.zeros(count * size + _LONGEST)
-
-
-def rows_of(flat: Array, *shape: int) -> Array:
-    """The numbers of `vectors` in their shape, (count, *shape)."""
-    size = math.prod(shape)
-    count = max(len(flat) - _LONGEST, 0) // size
-    return flat[: count * size].reshape(count, *shape)
 
 
 def _address(context, builder, kind, array, offset, lanes):
@@ -242,30 +215,16 @@ def _store(_typing, array: Any, offset: Any, vector: Any) -> Any:
 
 
 zeros: Any = _zeros
-"""zeros(lanes)"""
 room: Any = _room
-"""room(shape): an array on the stack, its shape known to the compiler; what is in it stays between turns of a loop"""
 load: Any = _load
-"""load(array, offset, lanes)"""
 number: Any = _number
-"""number(array, offset): array[offset], which may not count from the end"""
 add_product: Any = _add_product
-"""add_product(total, vector, number): total + vector * number"""
 add_squares: Any = _add_squares
-"""add_squares(total, one, other): total + one² + other², number by number"""
 add_to: Any = _add_to
-"""add_to(array, offset, vector): array[offset:] += vector"""
 many: Any = _many
-"""many(rows, lanes): as many vectors of zeros as rows has numbers"""
 add_outer: Any = _add_outer
-"""add_outer(many, vector, array, offset): to each of many the vector times a number, those from array[offset] on"""
 add_many_to: Any = _add_many_to
-"""add_many_to(array, offset, many): array[offset:] += one vector after the other"""
 add_products: Any = _add_products
-"""add_products(total, one, other): total + one * other, number by number"""
 difference: Any = _difference
-"""difference(one, other): one - other"""
 total: Any = _total
-"""total(vector): the sum of its numbers"""
 store: Any = _store
-"""store(array, offset, vector): array[offset:] = vector"""

@@ -14,7 +14,7 @@ from threading import Lock, local
 from typing import Any
 
 import numpy as np
-from numba.core import config
+from numba import config
 
 from initfree.data.tracks import Index
 from initfree.errors import InputError

@@ -3,7 +3,6 @@
 import json
 import math
 import platform
-import resource
 import sys
 from dataclasses import asdict
 from importlib import import_module
@@ -99,7 +98,11 @@ def _uncertainty(result: "Result") -> dict[str, Any]:
 
 
 def peak_rss_mib() -> float:
-    """Peak resident memory of this process."""
+    """Peak resident memory of this process; not a number where the system does not say (Windows)."""
+    try:
+        import resource
+    except ImportError:
+        return math.nan
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1024.0 * 1024.0 if sys.platform == "darwin" else 1024.0)
 

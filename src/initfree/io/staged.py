@@ -14,12 +14,12 @@ Only what the same command wrote before is replaced (`initfree.io.written`), unl
 refused, before any work.
 
 A process holds a lock on its staging folder. A folder whose lock is free is what a killed process left: the next run that
-writes to the same place removes it.
+writes to the same place removes it. Windows locks no directories and exchanges none: there files are moved one by one, what
+a killed process left stays, and two processes must not write to one place at a time.
 """
 
 import ctypes
 import errno
-import fcntl
 import os
 import shutil
 import sys
@@ -27,9 +27,14 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from initfree.errors import InputError
 from initfree.io.written import RECORD, Written, check_replaceable, is_ours, read_record, write_record, written
+
+fcntl: Any = None
+with suppress(ImportError):  # Windows
+    import fcntl
 
 _PREFIX = ".initfree-"
 _NEW = "new"
@@ -141,30 +146,41 @@ def _locked_folder(home: Path) -> Iterator[Path]:
         home.mkdir(parents=True, exist_ok=True)
         try:
             folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=home))
-            lock = os.open(folder, os.O_RDONLY)
+            lock = _lock(folder)
         except FileNotFoundError:
             continue
-        with suppress(OSError):  # Some network file systems lock no directories: nobody removes the folder there.
-            fcntl.flock(lock, fcntl.LOCK_EX)
         if folder.exists():
             break
-        os.close(lock)
+        _unlock(lock)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
+        _unlock(lock)
 
 
 @contextmanager
 def _locked(home: Path) -> Iterator[None]:
     """Files are put into the directory by one process at a time: each adds to the record of the others."""
-    lock = os.open(home, os.O_RDONLY)
+    lock = _lock(home)
     try:
-        with suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
     finally:
+        _unlock(lock)
+
+
+def _lock(directory: Path) -> int | None:
+    """A descriptor that holds the directory's lock, as far as the file system has one."""
+    if fcntl is None:
+        return None
+    lock = os.open(directory, os.O_RDONLY)
+    with suppress(OSError):  # Some network file systems lock no directories: nobody removes the folder there.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
+
+
+def _unlock(lock: int | None) -> None:
+    if lock is not None:
         os.close(lock)
 
 
@@ -175,6 +191,8 @@ def _replaceable(place: Path) -> bool:
         return False
     if not place.exists():
         return True
+    if fcntl is None:
+        return False
     status = place.stat()
     in_use = Path.cwd().is_relative_to(place)
     return status.st_uid == os.geteuid() and status.st_dev == parent.stat().st_dev and not in_use
@@ -182,7 +200,7 @@ def _replaceable(place: Path) -> bool:
 
 def _remove_leftovers(directory: Path) -> None:
     """Staging folders of processes that were killed."""
-    for folder in _entries(directory):
+    for folder in _entries(directory) if fcntl is not None else ():
         if folder.is_symlink() or not folder.is_dir():
             continue
         try:
@@ -270,7 +288,7 @@ def _exchange(a: Path, b: Path) -> bool:
             failed = library.renamex_np(os.fsencode(a), os.fsencode(b), _EXCHANGE)
         else:
             failed = library.renameat2(_AT_FDCWD, os.fsencode(a), _AT_FDCWD, os.fsencode(b), _EXCHANGE)
-    except (OSError, AttributeError):
+    except (OSError, AttributeError, TypeError):  # TypeError: Windows has no library without a name
         return False
     return not failed
 

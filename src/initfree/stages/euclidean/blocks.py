@@ -9,7 +9,7 @@ from math import inf
 
 from initfree.engine.kernels import kernel
 from initfree.engine.shares import add_up
-from initfree.engine.simd import (
+from initfree.engine.vectors import (
     WIDE,
     add_many_to,
     add_outer,

@@ -19,7 +19,7 @@ Observations are sorted by landmark as everywhere (see `engine.kernels`). A came
 import numpy as np
 
 from initfree.engine.kernels import damp, kernel, unwhitened, whitened, whitening
-from initfree.engine.simd import room
+from initfree.engine.vectors import room
 
 PARAMETERS = 9
 """Numbers by which a camera can move: ω, τ, log f, k1, k2."""

@@ -9,7 +9,7 @@ Poses move as in `euclidean.kernels`, x <- exp([ω]×) x + τ, so that with x in
 import numpy as np
 
 from initfree.engine.kernels import kernel
-from initfree.engine.simd import room
+from initfree.engine.vectors import room
 from initfree.stages.euclidean.kernels import accumulate, landmark_out, projected_out
 
 FIXED = 1e80

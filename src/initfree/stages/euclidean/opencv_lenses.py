@@ -13,7 +13,7 @@ import numpy as np
 from initfree.data.tracks import Array, Index
 from initfree.engine import threads
 from initfree.engine.kernels import kernel
-from initfree.engine.simd import room
+from initfree.engine.vectors import room
 from initfree.stages.euclidean.lenses import WORST, Lenses, Projection
 
 _NUMBERS = 12

@@ -9,7 +9,7 @@ from initfree.data.tracks import Array, Tracks
 from initfree.engine import threads
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.shares import shares_of
-from initfree.engine.simd import rows_of, vectors
+from initfree.engine.vectors import rows_of, vectors
 from initfree.stages.euclidean import assembly, blocks, kernels
 
 Cameras = tuple[Array, Array, Array, Array]

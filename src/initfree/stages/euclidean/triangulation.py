@@ -9,7 +9,7 @@ from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array, Index
 from initfree.engine import threads
 from initfree.engine.kernels import damp, kernel, unwhitened, whitened, whitening
-from initfree.engine.simd import room
+from initfree.engine.vectors import room
 from initfree.stages.euclidean.kernels import WORST, in_camera, residual
 
 MAX_PAIRS = 15

@@ -5,7 +5,7 @@ import numpy as np
 from initfree.data.tracks import Array, Tracks
 from initfree.engine import threads
 from initfree.engine.kernels import kernel
-from initfree.engine.simd import room
+from initfree.engine.vectors import room
 
 _SHIFT = 1e-14
 """of the trace, that keeps the matrix of an exact landmark from being singular"""

@@ -26,8 +26,8 @@ def _origin() -> str:
     if (clone / "pyproject.toml").is_file():
         return str(clone)
     try:
-        told = metadata.distribution("initfree").read_text("direct_url.json")
-        found = Path(unquote(urlparse(json.loads(told or "{}").get("url", "")).path))
+        text = metadata.distribution("initfree").read_text("direct_url.json")
+        found = Path(unquote(urlparse(json.loads(text or "{}").get("url", "")).path))
     except (metadata.PackageNotFoundError, ValueError, AttributeError):
         return "initfree"
     return str(found) if (found / "pyproject.toml").is_file() else "initfree"

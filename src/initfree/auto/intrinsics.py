@@ -45,7 +45,7 @@ ATTRIBUTED = 1.1
 """times the gain of other principal points and distortion: least gain of another focal length"""
 ALIKE = Deviations(focal=0.01, principal_point=0.03, distortion=0.03, aspect=1e-4)
 """relative differences between cameras of one make"""
-QUICK = LMConfig(max_iterations=15, tolerance=1e-4, told=False)
+QUICK = LMConfig(max_iterations=15, tolerance=1e-4, check_plateau=False)
 """for fits that only decide"""
 _RADIAL = 2
 """distortion coefficients of OPENCV that are radial, the first ones"""
@@ -358,8 +358,8 @@ def recalibrated(
         anew, _ = triangulate(part, reconstruction, xyz, scale=INLIER_PIXELS)
         xyz[~held] = anew[~held]
     error = float(np.mean(np.sqrt(stage.squared_residuals[stage.used > 0.0])))
-    told = note(part, word, problem if word == "refined" else None)
-    return Recalibrated(part, reconstruction, left, error, told)
+    description = note(part, word, problem if word == "refined" else None)
+    return Recalibrated(part, reconstruction, left, error, description)
 
 
 def note(problem: Problem, word: str, given: Problem | None = None) -> str:

@@ -158,13 +158,13 @@ class _Trials:
     def focal_lengths(self, cameras: int) -> FocalLengths | None:
         """Focal lengths of the median camera in the models that were tried for as many cameras."""
         tried = [(stage.view.lenses.cameras, stage.data_cost) for stage in self.tried]
-        told = [
+        fits = [
             (lenses[0].model_name, float(np.median([camera.mean_focal_length() for camera in lenses])), cost)
             for lenses, cost in tried
             if len(lenses) == cameras
         ]
-        least = min((cost for _, _, cost in told), default=0.0)
-        return FocalLengths.of(told, max(least / max(int(np.count_nonzero(self.used)), 1), _LEAST_SCALE**2))
+        least = min((cost for _, _, cost in fits), default=0.0)
+        return FocalLengths.of(fits, max(least / max(int(np.count_nonzero(self.used)), 1), _LEAST_SCALE**2))
 
 
 def _together(problem: Problem, reconstruction: Reconstruction, groups: Index) -> Reconstruction | None:

@@ -49,7 +49,7 @@ def run_start(
     A reconstruction that one of the `earlier` starts found too has the same verdict.
     """
     began = clock()
-    telling = None if on_progress is None else (lambda stage, *told: on_progress(f"{start.name}: {stage}", *told))
+    telling = None if on_progress is None else (lambda stage, *figures: on_progress(f"{start.name}: {stage}", *figures))
     cameras, keep, reports = start.cameras, start.keep, ()
     if start.trimmed:
         watched = None if telling is None else partial(telling, "trimming")

@@ -82,8 +82,8 @@ def baselines(problem: Problem) -> Baselines:
     closest = neighbours(shared, NEIGHBOURS)[asked]
     pairs = [(int(k), int(l)) for k, near in zip(asked, closest, strict=True) for l in near]
     by_camera = np.array(needed(pairs)).reshape(closest.shape)
-    told = by_camera[np.isfinite(by_camera).any(axis=1)]
-    turning = float(np.median(np.nanmax(told, axis=1))) if len(told) else np.inf
+    measured = by_camera[np.isfinite(by_camera).any(axis=1)]
+    turning = float(np.median(np.nanmax(measured, axis=1))) if len(measured) else np.inf
     # Where cameras share too little to tell, nothing says that they are in one place.
     apart = np.where(np.isfinite(by_camera), by_camera, np.inf)
     three = 0.0

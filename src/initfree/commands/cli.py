@@ -138,10 +138,10 @@ def _run(place: str, prog: str, arguments: list[str]) -> int:
             raise
         return _fail(f"{error.filename}: {error.strerror}")
     except ImportError as error:
-        told = missing_extra(error, prog)
-        if told is None:
+        message = missing_extra(error, prog)
+        if message is None:
             raise
-        return _fail(told)
+        return _fail(message)
 
 
 def _load(place: str) -> Any:

@@ -116,8 +116,8 @@ def print_cameras(console: Console, cameras: tuple[CameraReport, ...]) -> None:
     console.print(table)
     for one in cameras:
         if one.moved is not None:
-            told = f"{one.name} moved, or fell out of step, at frame {one.moved}: its detections fit on one side of it only"
-            console.print(f"note: {told}", soft_wrap=True)
+            note = f"{one.name} moved, or fell out of step, at frame {one.moved}: its detections fit on one side of it only"
+            console.print(f"note: {note}", soft_wrap=True)
 
 
 def print_verdict(console: Console, run: dict[str, Any]) -> None:

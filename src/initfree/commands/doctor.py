@@ -27,8 +27,8 @@ def doctor() -> int:
         "Blender": _blender(),
         "Chromium": _chromium(),
     }
-    for name, told in found.items():
-        print(f"{name:<15} {told}")
+    for name, text in found.items():
+        print(f"{name:<15} {text}")
     return 0
 
 
@@ -36,8 +36,8 @@ def _threads() -> str:
     from numba.core import config
 
     asked = {name: os.environ[name] for name in ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS") if name in os.environ}
-    told = "".join(f", {name}={value}" for name, value in asked.items())
-    return f"{vars(config)['NUMBA_NUM_THREADS']} for kernels, {os.cpu_count()} cores{told}"
+    text = "".join(f", {name}={value}" for name, value in asked.items())
+    return f"{vars(config)['NUMBA_NUM_THREADS']} for kernels, {os.cpu_count()} cores{text}"
 
 
 def _blas() -> str:

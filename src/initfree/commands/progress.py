@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _LOG_SECONDS = (5.0, 60.0)
 """between two lines, at first and at last: each waits twice as long as the one before"""
 _FEWEST, _SOONEST = 10, 20.0
-"""runs and seconds from which on the remaining time is told: the first runs wait for kernels"""
+"""runs and seconds from which on the remaining time is shown: the first runs wait for kernels"""
 
 
 class SweepProgress:
@@ -52,10 +52,10 @@ class SweepProgress:
         # Of this start alone: what was done before took no time now.
         run, left = progress.done - self._first, progress.jobs - progress.done
         elapsed = now - self._began
-        told = run >= _FEWEST and elapsed >= _SOONEST
+        shown = run >= _FEWEST and elapsed >= _SOONEST
         note = f"{progress.solved_rows} of {progress.rows} rows solved"
         note += f", {progress.errors} errors" if progress.errors else ""
-        note += f", {about(elapsed / run * left)} left" if told and left else ""
+        note += f", {about(elapsed / run * left)} left" if shown and left else ""
         self._bar.update(self._task, completed=progress.done, note=note)
         if not self._console.is_terminal and now - self._logged >= self._wait:
             self._logged, self._wait = now, min(2.0 * self._wait, _LOG_SECONDS[1])

@@ -150,8 +150,8 @@ def solve(
         named = None if truth is None else str(truth)
         took = time.perf_counter() - began - progress.compiled
         asked = {"intrinsics": intrinsics, "image_list": image_list, "images": images, "truth": truth, "parts": parts}
-        told = {"options": _options(asked | asdict(alignment)), "truth": named, "metrics": scores, "seconds": took}
-        run = write_into(result, staging, images, others=results[1:], summary=summary, **told)
+        facts = {"options": _options(asked | asdict(alignment)), "truth": named, "metrics": scores, "seconds": took}
+        run = write_into(result, staging, images, others=results[1:], summary=summary, **facts)
         misplaced = _align(staging, alignment)
         length = None if o.moments is None else write_trajectories(staging, alignment)
     if shown.json_lines:
@@ -170,7 +170,7 @@ def _options(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _compile(progress: SolveProgress) -> None:
-    """Once on a machine, and told: a first run looks hung otherwise."""
+    """Compile the kernels, once on a machine, with a notice: otherwise a first run looks hung."""
     if must_compile():
         from initfree.commands.warmup import compile_all
 

@@ -86,7 +86,7 @@ class SolveProgress:
 
     @contextmanager
     def compiling(self) -> Iterator[None]:
-        """While kernels compile: told before, and told how long it took."""
+        """Say before kernels compile that they do, and afterwards how long it took."""
         began = time.monotonic()
         self._event("compiling", about_seconds=ABOUT_SECONDS)
         if not self._silent:
@@ -141,8 +141,8 @@ class SolveProgress:
     def finished(self, result: Result, output: Path, metrics: dict[str, Any] | None = None) -> None:
         """The stages of the result and its verdict, for programs."""
         for stage in result.stages:
-            told = {key: value for key, value in asdict(stage).items() if key != "history"}
-            self._event("stage", **told)
+            figures = {key: value for key, value in asdict(stage).items() if key != "history"}
+            self._event("stage", **figures)
         self._event(
             "verdict",
             accepted=result.accepted,
@@ -161,8 +161,8 @@ class SolveProgress:
         if what == "adjustment" and now - self._called >= _AFTER_SECONDS:
             return f"{minutes}:{seconds:02d}  {number}adjusted; wrong matches, intrinsics and the verdict follow"
         count = f"{index + 1:4d}" if index >= 0 else ""
-        told = count if step is None else f"iteration {count}  cost {step.cost:.4g}  λ {step.damping:.0e}"
-        return f"{minutes}:{seconds:02d}  {number}{what:<12} {told}".rstrip()
+        figures = count if step is None else f"iteration {count}  cost {step.cost:.4g}  λ {step.damping:.0e}"
+        return f"{minutes}:{seconds:02d}  {number}{what:<12} {figures}".rstrip()
 
     def _event(self, event: str, **values: Any) -> None:
         if self._shown.json_lines:

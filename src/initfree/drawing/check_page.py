@@ -18,38 +18,38 @@ _PROMISES = {
 }
 
 
-def check_page(told: dict[str, Any], scene: Scene, figures: ResidualFigures) -> str:
-    """The page as HTML; `told` is what check.json holds."""
-    images = list(told["images"].values())
+def check_page(report: dict[str, Any], scene: Scene, figures: ResidualFigures) -> str:
+    """The page as HTML; `report` is what check.json holds."""
+    images = list(report["images"].values())
     return environment().get_template("check.html.j2").render(
-        told=told,
-        badge=_BADGES[told["verdict"]],
-        promise=_PROMISES[told["verdict"]],
+        report=report,
+        badge=_BADGES[report["verdict"]],
+        promise=_PROMISES[report["verdict"]],
         scene_data=scene.to_json(LANDMARKS, STEPS, STEP_LANDMARKS),
-        cards=_cards(told, images),
-        witnesses=sorted(told["witnesses"], key=lambda one: -np.inf if one["weight"] is None else -one["weight"]),
-        checks=sorted(told["certificate"]["checks"], key=lambda one: np.inf if one["margin"] is None else one["margin"]),
+        cards=_cards(report, images),
+        witnesses=sorted(report["witnesses"], key=lambda one: -np.inf if one["weight"] is None else -one["weight"]),
+        checks=sorted(report["certificate"]["checks"], key=lambda one: np.inf if one["margin"] is None else one["margin"]),
         images=sorted(images, key=lambda one: (one["trusted"], one["fitting"] or 0.0)),
         charts=[*residual_charts([one["name"] for one in images if not one["trusted"]], figures), residual_plane(figures)],
         scripts=[read(name) for name in ("scene.js", "panel.js", "chart.js")],
     )  # fmt: skip
 
 
-def _cards(told: dict[str, Any], images: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+def _cards(report: dict[str, Any], images: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     untrusted = sum(not image["trusted"] for image in images)
     deviations = [
         [one[key] for one in images if one[key] is not None] for key in ("rotation_degrees", "centre_share_of_extent")
     ]
     rotation, centre = (float(np.median(values)) if values else float("nan") for values in deviations)
-    against = [one for one in told["intrinsics"].values() if one["contradicted"]]
-    certificate = told["certificate"]
+    against = [one for one in report["intrinsics"].values() if one["contradicted"]]
+    certificate = report["certificate"]
     return [
         ("Images", f"{len(images) - untrusted} of {len(images)}", "that the verdict vouches for"),
         ("Error", f"{certificate['median_pixels'] or 0.0:.2g} px", "median over the observations"),
         (
             "Fit",
             f"{100.0 * certificate['inlier_share']:.1f}%",
-            "all matches" if told["database"] else "of what the model kept",
+            "all matches" if report["database"] else "of what the model kept",
         ),
         _certainty(rotation, centre),
         (

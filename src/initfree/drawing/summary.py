@@ -148,11 +148,11 @@ def _dropped(run: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _intrinsics(run: dict[str, Any]) -> str:
-    """What the input said of them, and what became of that; `solve` has told where they were changed or found."""
+    """The input's statement on intrinsics, with the note of the solve that changed or found them."""
     given = run["intrinsics"]["given"]
-    told = next((note for note in run["notes"] if note.startswith(("the given intrinsics", "intrinsics found"))), None)
-    if told is not None:
-        return f"{_GIVEN[given]}; {told}"
+    change = next((note for note in run["notes"] if note.startswith(("the given intrinsics", "intrinsics found"))), None)
+    if change is not None:
+        return f"{_GIVEN[given]}; {change}"
     became = "used as they are" if given == "known" else "a focal length and a distortion of each image were found"
     return f"{_GIVEN[given]}, {became}"
 

@@ -68,8 +68,8 @@ class LMConfig:
     damping: float = 1e-4
     floor: float = 0.0
     """cost: the tolerance is a share of what lies above it"""
-    told: bool = True
-    """whether a plateau is told from convergence at the end, which takes a linear system more"""
+    check_plateau: bool = True
+    """whether the end distinguishes a plateau from convergence, which takes one more linear system"""
 
 
 class Trial(Protocol):
@@ -161,7 +161,7 @@ def minimise(
         if (accepted and decrease <= config.tolerance * (before - config.floor)) or damping > _DAMPING_CEILING:
             result.reason = "plateau"
             break
-    if not config.told:
+    if not config.check_plateau:
         return result
     result.gradient = stage.gradient_cosine()
     if result.reason == "plateau" and result.gradient <= STATIONARY:
@@ -171,7 +171,7 @@ def minimise(
 
 def coarse(config: LMConfig) -> LMConfig:
     """For the scales on the way: a narrower one follows."""
-    return LMConfig(min(config.max_iterations, 30), max(config.tolerance, 1e-3), told=False)
+    return LMConfig(min(config.max_iterations, 30), max(config.tolerance, 1e-3), check_plateau=False)
 
 
 def joined(parts: Sequence[Convergence]) -> Convergence:

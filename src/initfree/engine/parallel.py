@@ -26,7 +26,7 @@ _limits: threadpool_limits | None = None
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """BLAS works in the thread that calls it: its own would spin while they wait, and ours share the work (`panels`).
+    """BLAS works in the thread that calls it: its own would spin while they wait, and ours share the work (`threads`).
 
     The limit is one of the process. Where several threads hold it, the last to leave lifts it: lifted by the first, it would
     let the others go on with sums in another order.
@@ -47,7 +47,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _lift(limits: threadpool_limits) -> None:
-    """Since its version 3.8, threadpoolctl lets only the thread that set a limit lift it, unless it is told otherwise."""
+    """Since its version 3.8, threadpoolctl lets only the thread that set a limit lift it, unless that thread is cleared."""
     clear = getattr(OpenBLASController, "clear_controlling_thread", None)
     if clear is not None:
         clear(force=True)

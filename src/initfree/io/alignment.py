@@ -110,8 +110,8 @@ class Places:
             }
             if found:
                 return found
-            told = f"; {MOMENTS} lists frames and points" if self.moments else f"; {MOMENTS}, which lists them, is missing"
-            raise InputError(f"place {name!r}: the model has no such point{told}")
+            hint = f"; {MOMENTS} lists frames and points" if self.moments else f"; {MOMENTS}, which lists them, is missing"
+            raise InputError(f"place {name!r}: the model has no such point{hint}")
         if name.isdecimal() and int(name) in self.points:
             return {name: self.points[int(name)]}
         raise InputError(

@@ -108,14 +108,14 @@ def _counts(path: Path, head: bytes) -> tuple[int, int, int]:
         counts = np.array(words, dtype=np.float64)
     except ValueError:
         counts = np.full(len(words), np.nan)
-    told = b" ".join(words)[:60].decode(errors="backslashreplace")
+    shown = b" ".join(words)[:60].decode(errors="backslashreplace")
     if len(counts) < 3 or not np.isfinite(counts).all() or (counts < 0).any():
         raise InputError(
-            f"{path} is not a BAL file: it begins with {told!r}; expected to begin with three counts (cameras, points, "
+            f"{path} is not a BAL file: it begins with {shown!r}; expected to begin with three counts (cameras, points, "
             "observations), numbers only"
         )
     if (counts != np.floor(counts)).any() or (counts > _MOST).any():
-        raise InputError(f"{path} begins with {told}; expected three whole numbers")
+        raise InputError(f"{path} begins with {shown}; expected three whole numbers")
     m, n, k = counts.astype(int).tolist()
     return m, n, k
 
@@ -155,8 +155,8 @@ def _parsed(path: Path, text: bytes, before: int) -> Array:
         except ValueError:
             finite = False
         if not finite:
-            told = word[:40].decode(errors="backslashreplace")
-            raise InputError(f"{path}: number {number} is {told!r}; expected finite numbers only")
+            shown = word[:40].decode(errors="backslashreplace")
+            raise InputError(f"{path}: number {number} is {shown!r}; expected finite numbers only")
     raise InputError(f"{path} is not a BAL file; expected numbers only")
 
 

@@ -41,8 +41,8 @@ def boundary(path: Path, what: str) -> Iterator[None]:
     except Exception as error:
         if not of_the_file(error):
             raise
-        told = f"{type(error).__name__}: {in_words(error)[:_WORDS]}"
-        raise InputError(f"{path} cannot be read ({told}); expected {what}") from error
+        reason = f"{type(error).__name__}: {in_words(error)[:_WORDS]}"
+        raise InputError(f"{path} cannot be read ({reason}); expected {what}") from error
 
 
 def of_the_file(error: Exception) -> bool:

@@ -68,9 +68,9 @@ def _check_names(file: Path) -> None:
             if second or (not line.startswith(b"#") and line.strip()):
                 name = line.split(maxsplit=_BEFORE_NAME)[_BEFORE_NAME:]
                 if not second and name and len(name[0].split()) > 1:
-                    told = name[0].strip().decode(errors="replace")
+                    shown = name[0].strip().decode(errors="replace")
                     raise InputError(
-                        f"{file}, line {number}: the image {told!r} has a blank in its name, which COLMAP's text format "
+                        f"{file}, line {number}: the image {shown!r} has a blank in its name, which COLMAP's text format "
                         "cannot hold; expected the model in binary, or names without"
                     )
                 second = not second
@@ -84,8 +84,8 @@ def why(directory: Path, error: Exception) -> str:
             if found is not None:
                 return found
     # Of pycolmap's message only what speaks of the model, not the lines and conditions of its source.
-    told = re.search(r"(?<!\S)((?:Image|Camera|Rig|Frame|Sensor|Point3D) (?:with|\d|\().*|Unknown value.*)", str(error))
-    return told[1].partition(". Note")[0] if told else "its files contradict each other, or a line of them is damaged"
+    shown = re.search(r"(?<!\S)((?:Image|Camera|Rig|Frame|Sensor|Point3D) (?:with|\d|\().*|Unknown value.*)", str(error))
+    return shown[1].partition(". Note")[0] if shown else "its files contradict each other, or a line of them is damaged"
 
 
 def check_model(model: pycolmap.Reconstruction, source: str) -> None:

@@ -41,8 +41,11 @@ class Exported:
         found = () if self.rigs is None else self.rigs.notes()
         cut = without_form_as_text(image.name for image in self.model.images.values())
         if cut:
-            told = f"{cut[0]!r}" + (f" and {len(cut) - 1} more have" if len(cut) > 1 else " has")
-            found = (*found, f"{told} a blank in the name, where COLMAP's text format would end it: keep the model as it is")
+            names = f"{cut[0]!r}" + (f" and {len(cut) - 1} more have" if len(cut) > 1 else " has")
+            found = (
+                *found,
+                f"{names} a blank in the name, where COLMAP's text format would end it: keep the model as it is",
+            )
         return found
 
     def figures(self) -> dict[str, Any]:
@@ -75,7 +78,7 @@ def export(problem: Problem, reconstruction: Reconstruction, images: Path | None
     o = problem.observations
     model = pycolmap.Reconstruction()
     solved = [o.images[k] for k in problem.images]
-    # Images that were found to share a camera may be of different sensors of a rig, which are told apart by their cameras.
+    # Images that were found to share a camera may be of different sensors of a rig, which only their cameras distinguish.
     written = {image.image_id: image.camera_id for image in solved} | _sensors(o, solved)
     for image in solved:
         camera_id = written[image.image_id]

@@ -66,14 +66,14 @@ def reconstruction_of(path: Path) -> Reconstruction:
 def _read(path: Path) -> tuple[Path, list[dict[str, Any]], list[str]]:
     """The file, its frames with what stands at the top, and the images' names without the folder that all share."""
     file = path / "transforms.json" if path.is_dir() else path
-    told = read_json(file)
-    frames = told.get("frames") if isinstance(told, dict) else None
+    data = read_json(file)
+    frames = data.get("frames") if isinstance(data, dict) else None
     if not isinstance(frames, list) or not frames or not all(isinstance(frame, dict) for frame in frames):
         raise InputError(f"{file} has no frames; expected a list of them, each with file_path and transform_matrix")
     missing = next((k for k, frame in enumerate(frames) if not isinstance(frame.get("file_path"), str)), None)
     if missing is not None:
         raise InputError(f"{file}: frame {missing} has no file_path; expected the image's")
-    shared = {key: value for key, value in told.items() if key != "frames"}
+    shared = {key: value for key, value in data.items() if key != "frames"}
     parts = [PurePosixPath(frame["file_path"].replace("\\", "/")).parts for frame in frames]
     folder = {one[:-1] for one in parts}
     names = ["/".join(one if len(folder) > 1 else one[-1:]).removeprefix("./") for one in parts]

@@ -39,11 +39,11 @@ def is_openmvg(path: Path) -> bool:
 
 def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Observations:
     """Observations of the structure. Landmark ids count from one."""
-    told = _read(path)
-    views, cameras, number = _views(path, told), *_cameras(path, told)
+    document = _read(path)
+    views, cameras, number = _views(path, document), *_cameras(path, document)
     order = {int(view["id_view"]): k for k, view in enumerate(views)}
     image, landmark, xy = [], [], []
-    for key, value in _entries(told, "structure"):
+    for key, value in _entries(document, "structure"):
         for seen in value["observations"]:
             if int(seen["key"]) not in order:
                 raise InputError(f"{path}: landmark {key} is observed in view {seen['key']}, which does not exist")
@@ -58,16 +58,16 @@ def read_observations(path: Path, intrinsics: Intrinsics | None = None) -> Obser
 
 def reconstruction_of(path: Path) -> Reconstruction:
     """Poses and points."""
-    told = _read(path)
-    poses = {int(key): value for key, value in _entries(told, "extrinsics")}
-    views = [view for view in _views(path, told) if int(view["id_pose"]) in poses]
+    document = _read(path)
+    poses = {int(key): value for key, value in _entries(document, "extrinsics")}
+    views = [view for view in _views(path, document) if int(view["id_pose"]) in poses]
     if not views:
         raise InputError(f"{path} has no poses; expected extrinsics of its views")
     names = _names(views)
     of_view = [poses[int(view["id_pose"])] for view in views]
     R = rotations(path, _matrix([pose["rotation"] for pose in of_view], 9).reshape(-1, 3, 3), names)
     t = -np.einsum("nij,nj->ni", R, _matrix([pose["center"] for pose in of_view], 3))
-    points = _entries(told, "structure")
+    points = _entries(document, "structure")
     ids = np.array([int(key) + 1 for key, _ in points], dtype=np.int64)
     return Reconstruction.of_poses(tuple(names), R, t, ids, _matrix([value["X"] for _, value in points], 3))
 
@@ -80,20 +80,20 @@ def _matrix(rows: list[Any], columns: int) -> Array:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    told = read_json(path)
-    if not isinstance(told, dict) or not isinstance(told.get("views"), list) or not told["views"]:
+    document = read_json(path)
+    if not isinstance(document, dict) or not isinstance(document.get("views"), list) or not document["views"]:
         raise InputError(f"{path} has no views; expected an sfm_data.json of openMVG")
-    return told
+    return document
 
 
-def _entries(told: dict[str, Any], key: str) -> list[tuple[Any, Any]]:
-    return [(entry["key"], entry["value"]) for entry in told.get(key) or []]
+def _entries(document: dict[str, Any], key: str) -> list[tuple[Any, Any]]:
+    return [(entry["key"], entry["value"]) for entry in document.get(key) or []]
 
 
-def _views(path: Path, told: dict[str, Any]) -> list[dict[str, Any]]:
+def _views(path: Path, document: dict[str, Any]) -> list[dict[str, Any]]:
     """In the order of the file; those without intrinsics are no images of the model."""
-    known = {int(key) for key, _ in _entries(told, "intrinsics")}
-    found = [value["ptr_wrapper"]["data"] for _, value in _entries(told, "views")]
+    known = {int(key) for key, _ in _entries(document, "intrinsics")}
+    found = [value["ptr_wrapper"]["data"] for _, value in _entries(document, "views")]
     used = [view for view in found if int(view["id_intrinsic"]) in known]
     if not used:
         raise InputError(f"{path} has no view with intrinsics; expected those of a reconstruction")
@@ -105,11 +105,11 @@ def _names(views: list[dict[str, Any]]) -> list[str]:
     return [f"{view['local_path']}/{view['filename']}" if len(folders) > 1 else str(view["filename"]) for view in views]
 
 
-def _cameras(path: Path, told: dict[str, Any]) -> tuple[list[pycolmap.Camera], dict[int, int]]:
+def _cameras(path: Path, document: dict[str, Any]) -> tuple[list[pycolmap.Camera], dict[int, int]]:
     """Cameras, and the number of each by its id."""
     kinds: dict[int, str] = {}
     cameras, number = [], {}
-    for key, value in _entries(told, "intrinsics"):
+    for key, value in _entries(document, "intrinsics"):
         kind_id = int(value["polymorphic_id"]) & _NAMED
         kinds[kind_id] = kind = str(value.get("polymorphic_name", kinds.get(kind_id)))
         if kind not in _MODELS:

@@ -50,13 +50,13 @@ class Rigged:
 
     def notes(self) -> tuple[str, ...]:
         """A sentence for each rig, and what was written."""
-        told = tuple(_sentence(rig) for rig in self.rigs)
+        sentences = tuple(_sentence(rig) for rig in self.rigs)
         if self.together is None:
-            return told
+            return sentences
         errors = f"a mean error of {self.together:.3g} px with them, {self.apart:.3g} px with each image by itself"
         if self.holds:
-            return (*told, f"rigs and frames were written as in the input: {errors}")
-        return (*told, f"the rigs do not hold and were not written, each image has its own frame: {errors}")
+            return (*sentences, f"rigs and frames were written as in the input: {errors}")
+        return (*sentences, f"the rigs do not hold and were not written, each image has its own frame: {errors}")
 
 
 def _figures(rig: Rig) -> dict[str, Any]:

@@ -76,8 +76,8 @@ class Tables:
         for name, kind in kinds.items():
             value = row[name]
             if not isinstance(value, kind) and not (value is None and kind is bytes):
-                told = f"{value[:40]!r}" if isinstance(value, bytes | str) else repr(value)
-                raise InputError(f"{self.path}: {name} in the table {table} is {told}; expected {_KINDS[kind]}")
+                text = f"{value[:40]!r}" if isinstance(value, bytes | str) else repr(value)
+                raise InputError(f"{self.path}: {name} in the table {table} is {text}; expected {_KINDS[kind]}")
 
 
 def is_database(path: Path) -> bool:

@@ -119,8 +119,8 @@ def _real(output: Path) -> Path:
             raise InputError(f"output {output} is a symbolic link to {os.readlink(output)}, which does not exist")
     except (RuntimeError, OSError) as error:
         # A loop of links is a RuntimeError up to Python 3.12.
-        told = "a loop of symbolic links" if isinstance(error, RuntimeError) else error.strerror or error
-        raise InputError(f"cannot write to output {output}: {told}") from error
+        reason = "a loop of symbolic links" if isinstance(error, RuntimeError) else error.strerror or error
+        raise InputError(f"cannot write to output {output}: {reason}") from error
     if place.exists() and not os.access(place, os.W_OK | os.X_OK):
         raise InputError(f"cannot write to output {output}: {os.strerror(errno.EACCES)}")
     return place

@@ -73,8 +73,8 @@ def write_into(
     if moments is not None:
         write_moments(staging / MOMENTS, moments, exported.points.ids.tolist())
     notes = [*result.problem.observations.notes, *result.notes, *exported.notes]
-    told = {"model": exported.figures(), "notes": notes, "scenes": _scenes([result, *others])}
-    run = plain(describe(result) | told | report)
+    facts = {"model": exported.figures(), "notes": notes, "scenes": _scenes([result, *others])}
+    run = plain(describe(result) | facts | report)
     run["verdict"] = verdict_of(run).sentence
     write_json(staging / "run.json", run)
     for number, other in enumerate(others, 1):

@@ -185,7 +185,7 @@ def _adjust(model: pycolmap.Reconstruction, options: AdjustOptions) -> Adjusted:
         layout, view = replace(layout, positions=positions), _aligned(view, layout.poses(view.R, view.t), positions)
     prior = lenses.prior(_NO_PRIOR)
     stage = IntrinsicsAdjustment(arrays.tracks, arrays.keypoints, view, prior=prior, layout=layout)
-    limits = LMConfig(options.max_iterations, options.tolerance, told=False)
+    limits = LMConfig(options.max_iterations, options.tolerance, check_plateau=False)
     convergence = stage.minimise(limits, options.robust)
     last = convergence.history[-1] if convergence.history else None
     if convergence.reason == "plateau" and last is not None and last.accepted and last.gain_ratio > _AS_PREDICTED:

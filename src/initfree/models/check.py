@@ -203,11 +203,11 @@ def _check(model: pycolmap.Reconstruction, source: str, seen: Observations | Non
     against = sorted((one for one in witnesses if one.refuses), key=lambda one: -one.weight)
     doubts = [one for one in witnesses if one.doubts]
     verdict: Verdict = "not accepted" if against else "undecided" if doubts else "accepted"
-    told = against or doubts
-    reason = "; ".join(one.sentence for one in told) if told else _agreement(certificate, seen is not None)
+    objections = against or doubts
+    reason = "; ".join(one.sentence for one in objections) if objections else _agreement(certificate, seen is not None)
     return Check(
         verdict, reason, max(one.weight for one in witnesses), tuple(witnesses),
-        tuple(_images(model, posed, told, certificate)), cameras, _ambiguity(certificate), _weakest(certificate),
+        tuple(_images(model, posed, objections, certificate)), cameras, _ambiguity(certificate), _weakest(certificate),
         certificate, model, source, None if seen is None else seen.source,
     )  # fmt: skip
 
@@ -233,14 +233,14 @@ def _agreement(certificate: Certificate, matched: bool) -> str:
 
 
 def _images(
-    model: pycolmap.Reconstruction, posed: tuple[str, ...], told: Iterable[Witness], certificate: Certificate
+    model: pycolmap.Reconstruction, posed: tuple[str, ...], objections: Iterable[Witness], certificate: Certificate
 ) -> Iterable[ImageReport]:
     kept = {image.name: int(image.num_points3D) for image in model.images.values()}
     place = {name: k for k, name in enumerate(certificate.evidence.names)}
     e = certificate.evidence
     share, u = e.by_camera.share, e.uncertainty
     for name in posed:
-        reasons = tuple(one.sentence for one in told if name in one.images)
+        reasons = tuple(one.sentence for one in objections if name in one.images)
         k = place.get(name)
         if k is None:
             yield ImageReport(name, False, reasons or ("too few observations hold it",), kept[name], None, None, None, None)

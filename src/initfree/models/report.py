@@ -28,9 +28,9 @@ def write_check(found: Check, output: Path, *, overwrite: bool = False) -> None:
 
 def write_into(found: Check, staging: Path) -> None:
     """Both files, into a directory that exists."""
-    told = plain(found.to_dict())
-    write_json(staging / REPORT, told)
-    page = check_page(told, scene_of_check(found, LANDMARKS), residual_figures(found.problem, found.reconstruction))
+    values = plain(found.to_dict())
+    write_json(staging / REPORT, values)
+    page = check_page(values, scene_of_check(found, LANDMARKS), residual_figures(found.problem, found.reconstruction))
     (staging / SUMMARY).write_text(page, encoding="utf-8")
 
 

@@ -108,14 +108,14 @@ def certified(certificate: Certificate, where: str) -> Witness:
     """
     failed = [f for f in certificate.findings if not (f.passed or settled(certificate.evidence, f))]
     hard = [f for f in failed if not (f.doubt or f.check in OPEN)]
-    told = hard or failed
-    sentence = f"{where}: {'; '.join(dict.fromkeys(f.reason for f in told)) if told else certificate.reason}"
+    counted = hard or failed
+    sentence = f"{where}: {'; '.join(dict.fromkeys(f.reason for f in counted)) if counted else certificate.reason}"
     if not hard and any(f.check in JOINTS for f in failed):
         sentence += " (two parts are joined wrongly, or many matches are of things that only look alike)"
-    worst = max((-f.margin for f in told), default=0.0)
+    worst = max((-f.margin for f in counted), default=0.0)
     weight = 1.0 + worst if hard else DOUBT + _GRADED * min(worst, 1.0) if failed else _calm(certificate.findings)
     e = certificate.evidence
-    return Witness(f"certificate, {where}", weight, sentence, tuple(dict.fromkeys(n for f in told for n in _loose(e, f))))
+    return Witness(f"certificate, {where}", weight, sentence, tuple(dict.fromkeys(n for f in counted for n in _loose(e, f))))
 
 
 def _loose(e: Evidence, finding: Finding) -> tuple[str, ...]:

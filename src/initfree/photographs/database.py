@@ -55,14 +55,14 @@ def match(
         on_progress: Called after every parcel.
     """
     folder, database, settings = Path(folder), Path(database), settings or Matching()
-    told = on_progress or (lambda what, done, total: None)
+    progress = on_progress or (lambda what, done, total: None)
     names = list(names) if names is not None else photographs_in(folder, _apart(database, folder, settings))
     _check(folder, names, settings)
     cores = threads or os.cpu_count() or 1
     open_kept(database, folder, names, settings, overwrite=overwrite)
     with quiet():
         _restore_names(database, names)
-        _extract(folder, database, names, settings, cores, told)
+        _extract(folder, database, names, settings, cores, progress)
         ids = share_cameras(database, names, settings.cameras)
         unread = [name for name in names if name not in ids]
         if len(ids) < 3:
@@ -70,7 +70,7 @@ def match(
             raise InputError(f"{folder} has {len(ids)} photographs that can be read, expected at least 3{lost}")
         placed = [name for name in names if name in ids]
         pairs = chosen_pairs(placed, settings.pairs, lambda k: _largest(database, ids[placed[k]]))
-        _match(database, [(placed[a], placed[b]) for a, b in pairs], ids, cores, told)
+        _match(database, [(placed[a], placed[b]) for a, b in pairs], ids, cores, progress)
     return tuple(placed)
 
 
@@ -95,7 +95,7 @@ def _check(folder: Path, names: list[str], settings: Matching) -> None:
         check_masks(settings.masks, names)
 
 
-def _extract(folder: Path, database: Path, names: list[str], settings: Matching, cores: int, told: OnProgress) -> None:
+def _extract(folder: Path, database: Path, names: list[str], settings: Matching, cores: int, progress: OnProgress) -> None:
     options = pycolmap.FeatureExtractionOptions()
     options.max_image_size, options.num_threads, options.use_gpu = settings.image_size, cores, False
     options.sift.max_num_features = settings.features
@@ -106,7 +106,7 @@ def _extract(folder: Path, database: Path, names: list[str], settings: Matching,
         have = {image.name for image in opened.read_all_images() if opened.exists_descriptors(image.image_id)}
     missing = [name for name in names if name not in have]
     done = len(names) - len(missing)
-    told("features", done, len(names))
+    progress("features", done, len(names))
     size = _A_CORE * cores
     for k in range(0, len(missing), size):
         parcel = missing[k : k + size]
@@ -114,7 +114,7 @@ def _extract(folder: Path, database: Path, names: list[str], settings: Matching,
             pycolmap.extract_features, database, folder, image_names=parcel, camera_mode=pycolmap.CameraMode.PER_IMAGE,
             reader_options=reader, extraction_options=options, device=pycolmap.Device.cpu,
         )  # fmt: skip
-        told("features", done + k + len(parcel), len(names))
+        progress("features", done + k + len(parcel), len(names))
 
 
 def _largest(database: Path, image: int) -> Descriptors:
@@ -127,7 +127,7 @@ def _largest(database: Path, image: int) -> Descriptors:
     return descriptors[np.argsort(-area, kind="stable")[:LARGEST]]
 
 
-def _match(database: Path, pairs: list[tuple[str, str]], ids: dict[str, int], cores: int, told: OnProgress) -> None:
+def _match(database: Path, pairs: list[tuple[str, str]], ids: dict[str, int], cores: int, progress: OnProgress) -> None:
     matching = pycolmap.FeatureMatchingOptions()
     matching.num_threads, matching.use_gpu = cores, False
     verification = pycolmap.TwoViewGeometryOptions()
@@ -136,7 +136,7 @@ def _match(database: Path, pairs: list[tuple[str, str]], ids: dict[str, int], co
     with pycolmap.Database.open(database) as opened:
         missing = [pair for pair in pairs if not opened.exists_two_view_geometry(ids[pair[0]], ids[pair[1]])]
     done = len(pairs) - len(missing)
-    told("pairs", done, len(pairs))
+    progress("pairs", done, len(pairs))
     spaced = [name for name in ids if any(character.isspace() for character in name)]
     with tempfile.TemporaryDirectory(prefix="initfree-") as scratch, _without_spaces(database, spaced, ids):
         pairing.match_list_path = str(Path(scratch, "pairs.txt"))
@@ -148,7 +148,7 @@ def _match(database: Path, pairs: list[tuple[str, str]], ids: dict[str, int], co
                 pycolmap.match_image_pairs, database, matching_options=matching, pairing_options=pairing,
                 verification_options=verification, device=pycolmap.Device.cpu,
             )  # fmt: skip
-            told("pairs", done + k + len(parcel), len(pairs))
+            progress("pairs", done + k + len(parcel), len(pairs))
 
 
 def _interruptible(function: Callable[..., Any], *arguments: Any, **options: Any) -> None:

@@ -92,7 +92,7 @@ Stage = Callable[[State], State]
 
 
 def run_stages(state: State, stages: Sequence[Stage] | None = None) -> State:
-    """One after the other; all of `STAGES` unless told otherwise."""
+    """Run `stages` one after the other, by default all of `STAGES`."""
     for stage in STAGES if stages is None else stages:
         state = stage(state)
     return state

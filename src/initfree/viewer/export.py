@@ -27,8 +27,8 @@ def export(
     if not path.parent.is_dir():
         raise InputError(f"export {path}: there is no directory {path.parent}")
     if look.step is not None and (scene.steps is None or not 0 <= look.step < len(scene.steps)):
-        told = "no trace.npz" if scene.steps is None else f"{len(scene.steps)} steps, 0 to {len(scene.steps) - 1}"
-        raise InputError(f"step is {look.step}, but the folder has {told}")
+        available = "no trace.npz" if scene.steps is None else f"{len(scene.steps)} steps, 0 to {len(scene.steps) - 1}"
+        raise InputError(f"step is {look.step}, but the folder has {available}")
     named = [one.name for one in scene.colourings]
     if look.colouring not in (None, *named):
         hint = " (`initfree solve --images` takes them from the images)" if look.colouring == SOURCE else ""

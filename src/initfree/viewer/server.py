@@ -162,7 +162,7 @@ class Viewer:
         if scene.steps is not None and len(scene.steps) > 1:
             last = len(scene.steps)
             self.slider = gui.add_slider("step of the solve", 0, last, 1, last)
-            self.told = gui.add_html(_paragraphs("result"))
+            self.caption = gui.add_html(_paragraphs("result"))
             self.slider.on_update(lambda _: self._show())
             gui.add_button("play from the start").on_click(lambda _: self.play())
         self.camera = gui.add_html(_paragraphs("Click a camera for its figures."))
@@ -204,7 +204,7 @@ class Viewer:
                 centres, R = model.centres, model.R
                 self.points.points, self.points.colors = model.xyz.astype(np.float32), colours
                 if self.slider is not None:
-                    self.told.content = _paragraphs("result")
+                    self.caption.content = _paragraphs("result")
             else:
                 place = {name: n for n, name in enumerate(steps.names)}
                 order = np.array([place.get(name, -1) for name in model.images])
@@ -214,7 +214,7 @@ class Viewer:
                 shade = np.where((known < 0)[:, None], np.array(rgb(NEUTRAL)), colours[known]).astype(np.uint8)
                 self.points.points, self.points.colors = _seen(steps.xyz[k], self.scene.size), shade
                 cost = f", cost {steps.cost[k]:.4g}" if np.isfinite(steps.cost[k]) else ""
-                self.told.content = _paragraphs(f"{steps.stages[k]}, step {steps.index[k]}{cost}")
+                self.caption.content = _paragraphs(f"{steps.stages[k]}, step {steps.index[k]}{cost}")
             for frustum, centre, turn in zip(self.frusta, _seen(centres, scene.size), R, strict=True):
                 frustum.position, frustum.wxyz = tuple(float(v) for v in centre), _wxyz(turn)
 

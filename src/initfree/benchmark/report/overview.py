@@ -95,9 +95,11 @@ def _bal(rows: pd.DataFrame) -> list[Card]:
 
 def _lessons(checks: list[Check]) -> Card | None:
     answers = [{"reproduced": True, "not reproduced": False}.get(check.verdict) for check in checks]
-    told = [a for a in answers if a is not None]
-    if not told:
+    decided = [a for a in answers if a is not None]
+    if not decided:
         return None
     return Card(
-        "Claims reproduced", f"{sum(told)} of {len(told)}", f"{len(answers) - len(told)} cannot be told from this sweep"
+        "Claims reproduced",
+        f"{sum(decided)} of {len(decided)}",
+        f"{len(answers) - len(decided)} are undecided in this sweep",
     )

@@ -1,7 +1,7 @@
 """A courthouse of closed solids, the stand-in for the paper's Tanks and Temples "Courthouse" scan.
 
 The main front looks towards -y. Every wall is a solid of its own thickness, so that the hall inside is real:
-cameras in it see walls, columns, floor and ceiling, and a camera inside a wall is one that can be told.
+cameras in it see walls, columns, floor and ceiling, and a camera inside a wall can be recognised.
 """
 
 import numpy as np

@@ -14,9 +14,9 @@ def stopping_table(rows: pd.DataFrame) -> Table:
     grid = paper_grid(rows, min_obs=None)
     found = []
     for stage, column in (("stage 1", "ose_reason"), ("refinement", "refine_reason")):
-        told = grid[grid[column] != ""]
-        for name in in_order(told["formulation"]):
-            part = told[told["formulation"] == name]
+        varied = grid[grid[column] != ""]
+        for name in in_order(varied["formulation"]):
+            part = varied[varied["formulation"] == name]
             shares = {reason: 100.0 * float((part[column] == reason).mean()) for reason in _REASONS}
             open_ = part[part[column].isin(("plateau", "limit"))]
             ended = {"runs": len(part), "failed": failure_rate(open_)}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from initfree.engine import shares, threads
+from initfree.engine import reduction, threads
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -24,5 +24,5 @@ def number_of_threads() -> Iterator[Callable[[int], None]]:
 @pytest.fixture
 def any_threads(monkeypatch: pytest.MonkeyPatch, number_of_threads: Callable[[int], None]) -> None:
     """Threads as they are left, and cut up even the smallest work."""
-    monkeypatch.setattr(shares, "_PAYS", 1)
+    monkeypatch.setattr(reduction, "_PAYS", 1)
     monkeypatch.setattr(threads, "_SMALL", 0)

@@ -1,4 +1,4 @@
-"""Camera pairs, shares and threads: what all stages share."""
+"""Camera pairs, sums and threads: the parts that all stages use."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 from synthetic import random_tracks, ring
 
 from initfree.data.reconstruction import Reconstruction
-from initfree.engine import shares, threads
+from initfree.engine import reduction, threads
 from initfree.engine.camera_pairs import CameraPairs
 from initfree.engine.linear_solver import LinearSolver
 from initfree.engine.threads import alone, run, set_threads
@@ -48,11 +48,11 @@ def test_every_two_observations_of_a_landmark_meet_once_in_a_row_of_their_share(
     monkeypatch: pytest.MonkeyPatch, in_cache: int, few: int
 ):
     for name, value in {"_IN_CACHE": in_cache, "_LONG": 1, "_PAYS": 1, "_FEW": few, "_LARGE": 20, "_TWICE": 8}.items():
-        monkeypatch.setattr(shares, name, value)
+        monkeypatch.setattr(reduction, name, value)
     tracks = random_tracks(np.random.default_rng(1), landmarks=120)
-    pairs, cut = CameraPairs.covisible(tracks), shares.shares_of(tracks, coupled=True)
-    assert len(cut.shares) > 2
-    assert (len(cut.ranges) > len(cut.shares)) == (in_cache < 8000)
+    pairs, cut = CameraPairs.covisible(tracks), reduction.reduction_of(tracks, coupled=True)
+    assert len(cut.groups) > 2
+    assert (len(cut.ranges) > len(cut.groups)) == (in_cache < 8000)
     assert cut.ranges[0] == 0
     assert cut.ranges[-1] == tracks.landmarks
     of_row = np.full(cut.rows, -1)
@@ -62,8 +62,8 @@ def test_every_two_observations_of_a_landmark_meet_once_in_a_row_of_their_share(
     expected, listed = [], []
     for first, last in zip(tracks.ptr, tracks.ptr[1:], strict=False):
         expected += [(a, b) for a in range(first, last) for b in range(first, a + 1)]
-    for s in range(len(cut.shares) - 1):
-        for t in range(cut.shares[s], cut.shares[s + 1]):
+    for s in range(len(cut.groups) - 1):
+        for t in range(cut.groups[s], cut.groups[s + 1]):
             for n in range(cut.lists[t], cut.lists[t + 1]):
                 assert cut.share_rows[s] <= cut.row[n] < cut.share_rows[s + 1]
                 for k in range(cut.ptr[n], cut.ptr[n + 1]):
@@ -73,9 +73,9 @@ def test_every_two_observations_of_a_landmark_meet_once_in_a_row_of_their_share(
                     assert cut.ranges[t] <= tracks.landmark[a] < cut.ranges[t + 1]
                     listed.append((a, b))
     assert sorted(listed) == sorted(expected)
-    assert shares.shares_of(tracks, coupled=True) is cut
-    alone = shares.shares_of(tracks, coupled=False)
-    assert len(alone.shares) == (9 if in_cache < 8000 else 2)
+    assert reduction.reduction_of(tracks, coupled=True) is cut
+    alone = reduction.reduction_of(tracks, coupled=False)
+    assert len(alone.groups) == (9 if in_cache < 8000 else 2)
     assert_array_equal(alone.later, alone.earlier)
     assert_array_equal(np.sort(alone.later), np.arange(tracks.observations))
     ptr, rows = alone.of_pairs
@@ -85,9 +85,9 @@ def test_every_two_observations_of_a_landmark_meet_once_in_a_row_of_their_share(
 
 def test_many_pairs_that_no_share_has_for_itself_make_one_share(monkeypatch: pytest.MonkeyPatch):
     for name, value in {"_IN_CACHE": 5, "_FEW": 0, "_LARGE": 20}.items():
-        monkeypatch.setattr(shares, name, value)
+        monkeypatch.setattr(reduction, name, value)
     tracks = random_tracks(np.random.default_rng(1), landmarks=120)
-    cut = shares.shares_of(tracks, coupled=True)
+    cut = reduction.reduction_of(tracks, coupled=True)
     assert cut.rows <= 2 * len(CameraPairs.covisible(tracks))
 
 

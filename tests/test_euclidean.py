@@ -9,7 +9,7 @@ from synthetic import Scene, ring
 
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array, Index
-from initfree.engine import shares
+from initfree.engine import reduction
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.engine.losses import Cauchy, LeastSquares
 from initfree.errors import InputError
@@ -132,10 +132,10 @@ def test_step_is_that_of_the_dense_damped_normal_equations(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scene, state = small
-    shares._made[True].pop(scene.tracks, None)
+    reduction._made[True].pop(scene.tracks, None)
     if many:
-        monkeypatch.setattr(shares, "_PAYS", 1)
-        assert len(shares.shares_of(scene.tracks, coupled=True).shares) > 2
+        monkeypatch.setattr(reduction, "_PAYS", 1)
+        assert len(reduction.reduction_of(scene.tracks, coupled=True).groups) > 2
     weight = np.random.default_rng(5).uniform(0.5, 1.5, scene.tracks.observations)
     weight[::7] = 0.0
     stage = EuclideanAdjustment(scene.tracks, scene.m, scene.unit, state, free=free, groups=groups, weight=weight)

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from synthetic import random_tracks, reorder_cameras, tracks_of
 
 from initfree.data.tracks import Array, Tracks
-from initfree.engine import shares
+from initfree.engine import reduction
 from initfree.engine.quadratic import Quadratic
 from initfree.engine.reduced_system import ReducedSystem
 from initfree.formulations import LinearFormulation, make, names
@@ -20,12 +20,12 @@ LINEAR = [name for name in names() if isinstance(make(name, 0.1), LinearFormulat
 SEEDS = range(3)
 
 
-@pytest.fixture(autouse=True, params=["one share", "many"])
+@pytest.fixture(autouse=True, params=["one group", "many"])
 def _shares(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So few observations as these make one share; as many as there can be add up to the same."""
+    """So few observations as these make one group; as many as there can be add up to the same."""
     if request.param == "many":
         for name, value in {"_IN_CACHE": 5, "_LONG": 1, "_PAYS": 1}.items():
-            monkeypatch.setattr(shares, name, value)
+            monkeypatch.setattr(reduction, name, value)
 
 
 class Case:

@@ -48,7 +48,7 @@ MEND: tuple[Step, ...] = (
     Step("another lens", with_another_lens, "rejected"),
     Step("own cameras", with_own_cameras, "rejected"),
 )
-"""what is done with a solution that only its end refuses: other models of the cameras are asked there"""
+"""steps for a solution that the certificate rejects at the end, where it tries other models of the cameras too"""
 
 
 def finished(search: Search, solution: Solution, steps: tuple[Step, ...] = FINISH) -> Solution:

@@ -31,7 +31,7 @@ TRIALS = 300
 LEAST = 6
 """misfits: fewer say nothing"""
 MOST = 2000
-"""misfits, drawn by chance, that are asked"""
+"""misfits, drawn by chance, that are tried"""
 LEAST_SHARE, LEAST_OF_FITTING = 0.25, 0.15
 """of the misfits, and over the landmarks that fit, that agree: a row of equal windows agrees on a joint of its own"""
 BY_CHANCE = 1e-3

@@ -8,9 +8,9 @@ from initfree.certificate.focal import FocalLengths
 from initfree.certificate.joint import Joint
 
 Witness = Literal["start", "matches", "lens", "cameras", "joint"]
-"""Who can settle a doubt. `start`: another start; `matches`: one that chose other matches; `lens`: the same cameras with
-another lens; `cameras`: with one camera an image; `joint`: the misfits across the weakest joint. The first two are found by
-a search, the others by the certificate itself."""
+"""Witnesses that can settle a doubt. `start`: another start; `matches`: one that chose other matches; `lens`: the same
+cameras with another lens; `cameras`: with one camera an image; `joint`: the misfits across the weakest joint. A search
+computes the first two, the certificate itself the others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +18,7 @@ class History:
     """Facts that a step of a solve adds and later steps keep (`dataclasses.replace`)."""
 
     searching: bool = False
-    """a start of a search, or on the way to its end: other models of the cameras are asked of what is returned"""
+    """whether the search goes on: other models of the cameras are only tried on a solution that is returned"""
     confirmed: frozenset[Witness] = frozenset()
     """what witnesses that found the same reconstruction could have known better"""
     left_out: tuple[str, ...] = ()

@@ -43,7 +43,7 @@ MIN_CONSENSUS_SHARE = 0.3
 MIN_JOINT_SHARE = 0.25
 """share of what joins the two sides of any cut between images that fits both: less, and two parts are joined wrongly"""
 LEAST_PART = 3
-"""images: a smaller part is held as its cameras are, which are asked one by one"""
+"""images: the checks of single cameras cover a smaller part"""
 MIN_JOINING = 10
 """landmarks that fit on both sides of a cut between larger parts"""
 MIN_RELATIVE_JOINT_SHARE = 0.7
@@ -59,7 +59,7 @@ MIN_EXPECTED_AUC20 = 92.0
 """percent, of rotations and of translations, that all but one of 24 reconstructions drawn from the covariance have against
 this one: 96 and more on sets that are determined, thin ones with 1 px of noise among them; 90 is what a right one has"""
 MAX_DRIFT = 0.05
-"""share of the scene's extent by which such a one moves the cameras, root mean square: 0.01 and less on the same sets"""
+"""share of the scene's extent by which a drawn one moves the cameras, root mean square: 0.01 and less on the same sets"""
 MAX_CAMERA_TURN = 5.0
 """degrees: standard deviation of a camera's rotation"""
 MAX_CAMERA_SHIFT = 0.1

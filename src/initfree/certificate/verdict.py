@@ -77,7 +77,7 @@ def in_order_of(problem: Problem, reconstruction: Reconstruction) -> Reconstruct
 
 
 def judge(evidence: Evidence) -> Certificate:
-    """Accept the reconstruction if every check passes; a doubt does not count if all who could say otherwise settled it."""
+    """Accept the reconstruction if every check passes; a doubt does not count if every witness that it needs settled it."""
     findings: list[Finding] = []
     for group in CHECKS:
         found = [finding for check in group if (finding := check(evidence)) is not None]

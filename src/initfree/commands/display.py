@@ -73,7 +73,7 @@ def print_result(console: Console, result: Result, run: dict[str, Any], *, verbo
 
 
 def _print_stages(console: Console, result: Result, verbose: bool) -> None:
-    """The stages of the start that won; their costs have different units and are shown to those who ask."""
+    """The stages of the start that won; their costs have different units and are shown on request."""
     table = Table(box=None, pad_edge=False)
     table.add_column("stage")
     for column in ("steps", "seconds", *(("final cost", "mean residual") if verbose else ())):

@@ -1,6 +1,6 @@
 """Files of strangers, opened: regular ones alone, and no more in memory than they hold.
 
-A FIFO has no end, a device has no size, and a number in a file is no promise: whoever reads takes nothing for granted that
+A FIFO has no end, a device has no size, and a number in a file is no promise: a reader takes nothing for granted that
 the file has not shown. Readers open files here and nowhere else; a library that opens a file by its name gets that from
 `regular`.
 """
@@ -47,7 +47,7 @@ def regular(path: Path) -> Path:
 
 def opened(path: Path) -> IO[bytes]:
     """A regular file, to be read."""
-    # Without O_NONBLOCK, to open a FIFO is to wait for whoever writes to it.
+    # Without O_NONBLOCK, opening a FIFO waits for a writer.
     try:
         stream = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
     except IsADirectoryError as error:

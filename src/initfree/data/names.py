@@ -1,4 +1,4 @@
-"""Names of images, which whoever made the input chose: data, never a path that is followed, markup or a terminal's command.
+"""Names of images, which the author of the input chose: data, never a path that is followed, markup or a terminal's command.
 
 Every name passes `check_name` when it is read, so that no later line of a terminal or a text file breaks on it. Every name
 that becomes a path passes `inside` or `relative`; every name in HTML passes `in_html` or the templates, which escape alike.

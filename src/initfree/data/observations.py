@@ -232,7 +232,7 @@ def check_camera(camera_id: int, camera: Any, source: str) -> None:
 
 
 def check_count(source: str, images: int) -> None:
-    """Many more images than anybody can solve are a mistake of whoever wrote the file, a column taken for another."""
+    """Many more images than anybody can solve are a mistake in the file, such as a wrong column."""
     if images > MOST_IMAGES:
         raise InputError(f"{source} has {images:,} images or cameras; expected at most {MOST_IMAGES:,}")
 

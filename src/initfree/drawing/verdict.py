@@ -223,7 +223,7 @@ def _alone(run: dict[str, Any]) -> str:
 
 
 def _objection(run: dict[str, Any]) -> str:
-    """Who does not fit, if it is a few and the others do; otherwise the first reason."""
+    """The images that do not fit, if they are few; otherwise the first reason."""
     certificate, cameras = run["certificate"], run.get("cameras") or {}
     explained = [f"{name} {what}" for name, what in _mistakes(run).items()]
     if explained or _alone(run):

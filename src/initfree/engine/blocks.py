@@ -1,15 +1,15 @@
-"""The reduced camera system: blocks of cameras and of their pairs from what each observation left (`elimination.condense`).
+"""Blocks of the reduced camera system, from the arrays of `elimination.eliminate_landmarks`.
 
 A block is a sum over landmarks of 3x3 factors times X X'. Factors times the ten distinct numbers of X X' are summed in rows
-(`shares`), which are added up and written out as 12x12 when all landmarks have been seen:
+(`reduction`), which are added up and written out as 12x12 at the end:
 
     two cameras      eight factors, column by column, for each of the ten; then the ninth's ten
     a camera's own   six factors, padded, for each of the ten; then the gradient's twelve
 """
 
-from initfree.engine.elimination import condense
+from initfree.engine.elimination import eliminate_landmarks
 from initfree.engine.kernels import kernel
-from initfree.engine.shares import add_up
+from initfree.engine.reduction import add_up
 from initfree.engine.vectors import (
     LANES_2,
     LANES_4,
@@ -39,27 +39,27 @@ _six = arranged(0, 1, 2, 3, 4, 5, 5, 5)
 
 
 @kernel()
-def assemble(begin, end, taken, met, landmark, condenses, model, weight, X, flat_X, left, sums):
-    """Rows of shares begin ... end (`engine.shares`), range by range: what `elimination.condense` leaves of the model, if it
-    is to, then its sums."""
-    ranges, lists, shares, share_rows = taken
+def assemble(begin, end, landmark_ranges, lists_of_rows, landmark, eliminates, model, weight, X, flat_X, left, sums):
+    """Rows of sums of groups begin ... end (`engine.reduction`), range by range; landmarks are eliminated first if
+    `eliminates`."""
+    ranges, lists, groups, group_rows = landmark_ranges
     (ptr, cam), (S, anchor, g), columns, (homogeneous, damping), whitens, (M, u, shift, K) = model
-    for share in range(begin, end):
-        sums[ROW * share_rows[share] : ROW * share_rows[share + 1]] = 0.0
-        for t in range(shares[share], shares[share + 1]):
+    for group in range(begin, end):
+        sums[ROW * group_rows[group] : ROW * group_rows[group + 1]] = 0.0
+        for t in range(groups[group], groups[group + 1]):
             first, last = ranges[t], ranges[t + 1]
-            if condenses:
-                condense(
+            if eliminates:
+                eliminate_landmarks(
                     first, last, ptr, cam, S, anchor, g, weight, columns, X, homogeneous, damping,
                     left, whitens, M, u, shift, K,
                 )  # fmt: skip
-            couple(lists[t], lists[t + 1], met, landmark, weight, flat_X, left, sums)
+            couple(lists[t], lists[t + 1], lists_of_rows, landmark, weight, flat_X, left, sums)
 
 
 @kernel(inline="always")
-def couple(begin, end, met, landmark, weight, X, left, sums):
-    """Lists begin ... end (`engine.shares`). left is (Z, A, D, e, XX), all of it flat, A empty without weights."""
-    row, list_ptr, later, earlier = met
+def couple(begin, end, lists_of_rows, landmark, weight, X, left, sums):
+    """Lists begin ... end (`engine.reduction`). left is (Z, A, D, e, XX), all of it flat, A empty without weights."""
+    row, list_ptr, later, earlier = lists_of_rows
     Z, A, D, e, XX = left
     for n in range(begin, end):
         first, last, at = list_ptr[n], list_ptr[n + 1], ROW * number(row, n)

@@ -20,7 +20,7 @@ _EVERY_SOLVE = tuple(
     for name in (
         "engine.kernels",
         "engine.elimination",
-        "engine.shares",
+        "engine.reduction",
         "engine.blocks",
         "stages.euclidean.kernels",
         "stages.euclidean.assembly",

@@ -1,4 +1,4 @@
-"""Landmarks out of the problem: VarPro's closed form, and what the reduced camera system needs of each observation.
+"""Landmarks out of the problem: VarPro's closed form, and each observation's contribution to the reduced camera system.
 
 An observation's 3x3 matrices are kept column by column, a column in the lanes of a vector (`engine.simd`; the fourth is
 room), and sums over a landmark's observations stay in vectors until its last one. Landmarks come in groups: the roots and
@@ -168,8 +168,10 @@ def eliminate(begin, end, ptr, cam, S, anchor, g, c, columns, X, squared, M):
 
 
 @kernel(inline="always")
-def condense(begin, end, ptr, cam, S, anchor, g, weight, columns, X, homogeneous, damping, left, whitens, M, u, shift, K):
-    """Landmarks out of the normal equations: all that the reduced system needs of each observation and landmark.
+def eliminate_landmarks(
+    begin, end, ptr, cam, S, anchor, g, weight, columns, X, homogeneous, damping, left, whitens, M, u, shift, K
+):
+    """Landmarks out of the normal equations: the contribution of each observation and landmark to the reduced system.
 
     With projected-residual weights w (the paper's robust VarPro; an empty array means all ones), J* = (I - Jv Jv†) Ju,
     M_j a whitening of V_j (M'M = V^-1), Z_a = T_a M', K = M (sum_a w_a (P_a N)' S_a (P_a N)) M', block (a, b) of

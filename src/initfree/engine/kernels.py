@@ -21,9 +21,9 @@ entries of X X': 90 multiply-adds, where dense 12x3 coupling blocks need over 50
 Observations are sorted by landmark, then by camera: those of landmark j are `ptr[j]:ptr[j + 1]`; `cam` is the camera
 of each, and no landmark is seen twice by one camera.
 
-Two passes build the system, each over shares [begin, end) of the landmarks that `threads.run` gives to a thread:
-`elimination.condense` leaves what each observation contributes, `blocks.couple` sums it up. `blocks.write` then adds up the
-shares, pair by pair. A number is written by one owner only.
+Two passes build the system, each over groups [begin, end) of the landmarks that `threads.run` gives to a thread:
+`elimination.eliminate_landmarks` computes the contribution of each observation and `blocks.couple` sums the blocks.
+`blocks.write` then adds up the groups, pair by pair. Each number has one writer.
 """
 
 from typing import Any
@@ -191,7 +191,7 @@ def quadratic_costs(begin, end, S, anchor, g, c, y, costs):
 
 @kernel()
 def half_squares(begin, end, ranges, u, total):
-    """1/2 sum |u_j|² over each of the ranges begin ... end (`shares`), by the thread that left u."""
+    """1/2 sum |u_j|² over each of the ranges begin ... end (`reduction`)."""
     for t in range(begin, end):
         squares = 0.0
         for j in range(ranges[t], ranges[t + 1]):
@@ -201,8 +201,8 @@ def half_squares(begin, end, ranges, u, total):
 
 @kernel()
 def back_substitute(begin, end, ranges, ptr, cam, Z, M, u, shift, X, step, moved, gain):
-    """Landmarks of ranges begin ... end (`shares`) on the unit sphere after the joint step that moves the cameras by `step`,
-    from what `condense` left.
+    """Landmarks of ranges begin ... end (`reduction`) on the unit sphere after the joint step that moves the cameras by
+    `step`, from the arrays of `eliminate_landmarks`.
 
     δ_j = -M_j' (u_j + sum_i Z_ij' step_i X_j), X_j <- X_j + N_j δ_j, back on the unit sphere. 1/2 shift_j |δ_j|² is what the
     damped reduced system leaves out of the undamped quadratic's decrease, gain its sum over a range.

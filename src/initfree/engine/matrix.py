@@ -12,7 +12,7 @@ from initfree.engine.factorisation import factorisation
 from initfree.engine.linear_solver import LinearSolver, Preconditioner, conjugate_gradients, power_series
 from initfree.engine.products import Products
 from initfree.engine.quadratic import Quadratic, columns
-from initfree.engine.shares import shares_of
+from initfree.engine.reduction import reduction_of
 from initfree.engine.vectors import rows_of, vectors
 
 UNWEIGHTED = np.empty(0)
@@ -36,8 +36,8 @@ class CameraTerm(Protocol):
         ...
 
 
-class Condensed:
-    """What `elimination.condense` leaves of observations and landmarks, with what it came from, and its sums over them."""
+class LandmarkElimination:
+    """The arrays of `elimination.eliminate_landmarks`, its arguments, and the sums over them."""
 
     def __init__(self, tracks: Tracks, *, coupled: bool) -> None:
         """`coupled`: whether blocks of two cameras are summed, too."""
@@ -52,8 +52,8 @@ class Condensed:
         self._solved = False
         """whether landmarks are where these quadratics have them"""
         self._tracks = tracks
-        self.shares = shares_of(tracks, coupled=coupled)
-        self.sums = np.empty(ROW * self.shares.rows)
+        self.reduction = reduction_of(tracks, coupled=coupled)
+        self.sums = np.empty(ROW * self.reduction.rows)
 
     def update(
         self, q: Quadratic, P: Array, X: Array, weight: Array, homogeneous: bool, damping: float, M: Array | None
@@ -66,22 +66,22 @@ class Condensed:
         self._solved = M is not None
         solved = self.M if M is None else M, self.u, self.shift, self.K
         self._model = (t.ptr, t.cam), q.flat, columns(P), (homogeneous, damping), M is not None, solved
-        self._assemble(self.D, condenses=True)
+        self._assemble(self.D, eliminates=True)
 
     def uncoupled(self) -> None:
         """Sum the blocks of cameras with themselves, if these alone are, as they were before the landmarks' elimination."""
-        self._assemble(self.S * self.weight[:, None] if self.weight.size else self.S, condenses=False)
+        self._assemble(self.S * self.weight[:, None] if self.weight.size else self.S, eliminates=False)
 
-    def _assemble(self, D: Array, condenses: bool) -> None:
-        shares, A = self.shares, self.A if self.weight.size else UNWEIGHTED
+    def _assemble(self, D: Array, eliminates: bool) -> None:
+        reduction, A = self.reduction, self.A if self.weight.size else UNWEIGHTED
         left = self.Z, A, D.reshape(-1), self.e.reshape(-1), self.XX
-        seen = shares.taken, shares.met, self._tracks.landmark, condenses, self._model
-        threads.run(assemble, shares.work, *seen, self.weight, self.X, self.X.reshape(-1), left, self.sums)
+        seen = reduction.landmark_ranges, reduction.lists_of_rows, self._tracks.landmark, eliminates, self._model
+        threads.run(assemble, reduction.work, *seen, self.weight, self.X, self.X.reshape(-1), left, self.sums)
 
     def write_own(self, blocks: Array, gradient: Array) -> None:
         """Blocks of cameras with themselves, if these alone are summed, (cameras, 12, 12), and the gradient."""
         every = np.arange(self._tracks.cameras)
-        write(0, len(every), (every, every), self.shares.of_pairs, self.sums, every, blocks, gradient)
+        write(0, len(every), (every, every), self.reduction.of_pairs, self.sums, every, blocks, gradient)
 
     @property
     def columns(self) -> Array:
@@ -93,15 +93,15 @@ class Condensed:
         """What landmarks alone gain at fixed cameras; zero where they are at v* already, as with projected residuals."""
         if self.weight.size or self._solved:
             return 0.0
-        gain = np.empty(len(self.shares.ranges) - 1)
-        threads.run(kernels.half_squares, self.shares.range_work, self.shares.ranges, self.u, gain)
+        gain = np.empty(len(self.reduction.ranges) - 1)
+        threads.run(kernels.half_squares, self.reduction.range_work, self.reduction.ranges, self.u, gain)
         return float(gain.sum())
 
 
 class Matrix(Protocol):
     """H, in some form."""
 
-    def assemble(self, condensed: Condensed, P: Array, gradient: Array) -> None:
+    def assemble(self, elimination: LandmarkElimination, P: Array, gradient: Array) -> None:
         """Fill it, and the gradient (cameras, 3, 4)."""
         ...
 
@@ -130,10 +130,10 @@ class BlockMatrix:
         column = np.arange(12 * tracks.cameras).reshape(-1, 12)
         self._factorisation = factorisation(self.pairs, column, column.size)
 
-    def assemble(self, condensed: Condensed, P: Array, gradient: Array) -> None:
+    def assemble(self, elimination: LandmarkElimination, P: Array, gradient: Array) -> None:
         if self._term is not None:
             self.blocks[:] = 0.0
-        written = condensed.shares.of_pairs, condensed.sums, self._place, self.blocks, gradient
+        written = elimination.reduction.of_pairs, elimination.sums, self._place, self.blocks, gradient
         threads.run(write, self._work, self._covisible, *written)
         if self._term is not None:
             self._term.add(P, self._number, self.pairs.diagonal, self.blocks, gradient)
@@ -162,14 +162,14 @@ class ImplicitMatrix:
         """the term's blocks of two cameras, as one sparse matrix"""
         self._schur = np.empty((tracks.cameras, 12, 12))
         self._U = np.empty_like(self._schur)
-        self._condensed: Condensed
+        self._elimination: LandmarkElimination
 
-    def assemble(self, condensed: Condensed, P: Array, gradient: Array) -> None:
-        self._condensed = condensed
-        condensed.write_own(self._schur, gradient)
+    def assemble(self, elimination: LandmarkElimination, P: Array, gradient: Array) -> None:
+        self._elimination = elimination
+        elimination.write_own(self._schur, gradient)
         if self._solver.name == "power":
-            condensed.uncoupled()
-            condensed.write_own(self._U, gradient)
+            elimination.uncoupled()
+            elimination.write_own(self._U, gradient)
         if self._term is not None:
             self._term_blocks[:] = 0.0
             self._term.add(P, self._number, self._pairs.diagonal, self._term_blocks, gradient)
@@ -194,7 +194,7 @@ class ImplicitMatrix:
 
     def product(self, x: Array, share: float = 1.0) -> Array:
         """H x; with share = 0 what couples cameras and landmarks: -E x."""
-        c = self._condensed
+        c = self._elimination
         result = self._products.of(x, c.S, c.weight, c.X, c.Z, c.K, share)
         if self._term is not None:
             self._add_term(x, share, result)

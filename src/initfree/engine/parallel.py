@@ -90,7 +90,7 @@ def in_order(
 def beside(function: Callable[[], Value]) -> Iterator[Callable[[], Value]]:
     """The function in a thread of its own, which uses no other, while the body of the `with` runs here; both end with it.
 
-    What it returned is there for whoever asks; with one thread it runs when it is first asked for, if ever.
+    The returned function waits for the value; with one thread it computes it, at the first call.
     """
     if threads() == 1:
         yield cache(function)

@@ -1,12 +1,12 @@
 """Products with the reduced system without its blocks: about 60 multiply-adds an observation, in linear memory.
 
-With x_i (3x4) a vector's part of camera i, y_a = x_i X_j and what `elimination.condense` left, camera i's part of H x is
+With x_i (3x4) a vector's part of camera i, y_a = x_i X_j and the arrays of `eliminate_landmarks`, camera i's part of H x is
 
     sum_a ( S_a y_a - Z_a q_j ) ⊗ X_j,     q_j = sum_b Z_b' y_b,
 
 and with projected-residual weights  sum_a ( w_a S_a y_a + Z_a (K_j q_j - sum_b w_b Z_b' y_b - w_a q_j) ) ⊗ X_j.
 
-Landmark by landmark, so that Z_a is in the nearest cache when it is needed again; each of a few shares of the landmarks has
+Landmark by landmark, so that Z_a is in the nearest cache when it is needed again; each of a few groups of the landmarks has
 sums of its own for all cameras, which are added up at the end in their order.
 """
 
@@ -19,7 +19,7 @@ from initfree.engine.kernels import kernel
 from initfree.engine.quadratic import columns
 from initfree.engine.vectors import LANES_4, LANES_6, add_product, add_products, add_to, load, total, zeros
 
-_SHARES = 8
+_GROUPS = 8
 """of the landmarks: threads may be as many"""
 _CAMERA = 16
 """numbers of a camera in the sums: columns of three and room for a fourth"""
@@ -30,23 +30,23 @@ class Products:
 
     def __init__(self, tracks: Tracks) -> None:
         self._tracks = tracks
-        cut = np.linspace(0, tracks.observations, _SHARES + 1)
+        cut = np.linspace(0, tracks.observations, _GROUPS + 1)
         self._ranges = np.searchsorted(tracks.ptr, cut).astype(np.int64)
         self._work = tracks.ptr[self._ranges]
-        self._sums = np.empty(_SHARES * _CAMERA * tracks.cameras)
+        self._sums = np.empty(_GROUPS * _CAMERA * tracks.cameras)
 
     def of(self, x: Array, S: Array, weight: Array, X: Array, Z: Array, K: Array, share: float) -> Array:
         """The product (cameras, 3, 4); `share` multiplies the part of S, zero leaves the coupling alone."""
         t = self._tracks
         left = S.reshape(-1), weight, X, Z, K
         threads.run(_multiply, self._work, self._ranges, t.ptr, t.cam, *left, columns(x), share, self._sums)
-        by_share = self._sums.reshape(_SHARES, t.cameras, 4, 4)
+        by_share = self._sums.reshape(_GROUPS, t.cameras, 4, 4)
         return np.ascontiguousarray(by_share.sum(axis=0)[:, :, :3].transpose(0, 2, 1))
 
 
 @kernel()
 def _multiply(begin, end, ranges, ptr, cam, S, weight, X, Z, K, columns, share, sums):
-    """Sums of shares begin ... end, each over landmarks ranges[s] to ranges[s + 1]."""
+    """Sums of groups begin ... end, each over landmarks ranges[s] to ranges[s + 1]."""
     weighted = weight.size > 0
     size = sums.size // (ranges.size - 1)
     for s in range(begin, end):

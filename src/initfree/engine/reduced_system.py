@@ -6,7 +6,7 @@ from initfree.data.tracks import Array, Tracks
 from initfree.engine import kernels, threads
 from initfree.engine.levenberg_marquardt import gradient_cosine
 from initfree.engine.linear_solver import EXACT, LinearSolver
-from initfree.engine.matrix import UNWEIGHTED, BlockMatrix, CameraTerm, Condensed, ImplicitMatrix, Matrix
+from initfree.engine.matrix import UNWEIGHTED, BlockMatrix, CameraTerm, ImplicitMatrix, LandmarkElimination, Matrix
 from initfree.engine.quadratic import Quadratic
 
 
@@ -20,7 +20,7 @@ class ReducedSystem:
             self.matrix = BlockMatrix(tracks, camera_term)
         else:
             self.matrix = ImplicitMatrix(tracks, camera_term, solver)
-        self._condensed = Condensed(tracks, coupled=solver.name == "exact")
+        self._elimination = LandmarkElimination(tracks, coupled=solver.name == "exact")
         self.gradient = np.empty((tracks.cameras, 3, 4))
         self.landmark_gain = 0.0
 
@@ -36,9 +36,9 @@ class ReducedSystem:
         whitening: Array | None = None,
     ) -> None:
         """Matrix and gradient at cameras P and landmarks X; `whitening` is M of `Eliminated`, if X is from there."""
-        self._condensed.update(quadratic, P, X, weight, homogeneous, landmark_damping, whitening)
-        self.landmark_gain = self._condensed.gain
-        self.matrix.assemble(self._condensed, P, self.gradient)
+        self._elimination.update(quadratic, P, X, weight, homogeneous, landmark_damping, whitening)
+        self.landmark_gain = self._elimination.gain
+        self.matrix.assemble(self._elimination, P, self.gradient)
 
     def diagonal(self) -> Array:
         """Diagonal of H, (cameras, 12)."""
@@ -63,8 +63,10 @@ class ReducedSystem:
 
     def back_substitute(self, step: Array) -> tuple[Array, float]:
         """Homogeneous landmarks after the joint step, on unit spheres, and what their damping adds to the decrease."""
-        t, c = self.tracks, self._condensed
-        moved, gain = np.empty_like(c.X), np.empty(len(c.shares.ranges) - 1)
+        t, c = self.tracks, self._elimination
+        moved, gain = np.empty_like(c.X), np.empty(len(c.reduction.ranges) - 1)
         left = c.columns, c.M, c.u, c.shift, c.X
-        threads.run(kernels.back_substitute, c.shares.range_work, c.shares.ranges, t.ptr, t.cam, *left, step, moved, gain)
+        threads.run(
+            kernels.back_substitute, c.reduction.range_work, c.reduction.ranges, t.ptr, t.cam, *left, step, moved, gain
+        )
         return moved, float(gain.sum())

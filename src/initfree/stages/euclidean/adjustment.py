@@ -175,7 +175,7 @@ class AdjustConfig:
     tolerance: float = 1e-10
     """the last scale ends when a step lowers the cost by less than this share"""
     floor: float = 0.0
-    """the share is of what the cost has above this: for whoever asks only whether it comes down to it"""
+    """the share is of the cost above this value, for a caller that only needs to know whether the cost reaches it"""
     near: bool = False
     """whether the beginning is near the optimum: the first scale's damping is low then, as that of a last one always is"""
 

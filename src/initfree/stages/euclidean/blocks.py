@@ -1,14 +1,14 @@
-"""The reduced system of metric cameras from what each observation left (`kernels.condense`), summed as in `engine.blocks`.
+"""Blocks of the reduced system of metric cameras, from `kernels.eliminate_landmarks`, summed as in `engine.blocks`.
 
-A block is sum G_a'N G_b over what two cameras share, N = Q_a Q_b' or, of a camera with itself, I - Q_a Q_a'. G (2 x width
-of every observation) and Q (2 x 3) are flat arrays, row by row. Vectors read over the end of a row, and what they find there
-ends in numbers that nobody reads. A width of 9, one more than a vector, has its last column by itself.
+A block is sum G_a'N G_b over the common landmarks of two cameras, N = Q_a Q_b' or, of a camera with itself, I - Q_a Q_a'.
+G (2 x width of every observation) and Q (2 x 3) are flat arrays, row by row. Vectors read over the end of a row, into
+unused numbers. A width of 9, one more than a vector, has its last column by itself.
 """
 
 from math import inf
 
 from initfree.engine.kernels import kernel
-from initfree.engine.shares import add_up
+from initfree.engine.reduction import add_up
 from initfree.engine.vectors import (
     WIDE,
     add_many_to,
@@ -45,9 +45,9 @@ def row_of_sums(width: int) -> int:
 
 
 @kernel(inline="always")
-def couple(begin, end, met, rows, lanes, width, size, left, sums):
-    """Lists begin ... end (`engine.shares`); left is (G, Q, e), size the numbers of a row of sums."""
-    row, list_ptr, later, earlier = met
+def couple(begin, end, lists_of_rows, rows, lanes, width, size, left, sums):
+    """Lists begin ... end (`engine.reduction`); left is (G, Q, e), size the numbers of a row of sums."""
+    row, list_ptr, later, earlier = lists_of_rows
     G, Q, e = left
     stride = len(lanes)
     rest = len(rows) * ((width + len(rows) - 1) // len(rows)) * stride

@@ -146,7 +146,7 @@ def accumulate(B, r, a, V, h):
 
 @kernel(inline="always")
 def landmark_out(j, V, h, damping, M, u, shift):
-    """shift_j, M_j and u_j = M_j h_j of the landmark (`condense`)."""
+    """shift_j, M_j and u_j = M_j h_j of the landmark (`eliminate_landmarks`)."""
     shift[j] = damp(V, damping)
     whitening(V, M[j])
     u0, u1, u2 = whitened(M[j], h[0], h[1], h[2])
@@ -156,7 +156,7 @@ def landmark_out(j, V, h, damping, M, u, shift):
 
 @kernel(inline="always")
 def projected_out(a, Q, m, u0, u1, u2, e):
-    """Q_a = B m' in place of B and e_a = r - Q u in place of r, of an observation (`condense`)."""
+    """Q_a = B m' in place of B and e_a = r - Q u in place of r, of an observation (`eliminate_landmarks`)."""
     p0, p1, p2 = whitened(m, Q[a, 0, 0], Q[a, 0, 1], Q[a, 0, 2])
     q0, q1, q2 = whitened(m, Q[a, 1, 0], Q[a, 1, 1], Q[a, 1, 2])
     e[a, 0] -= p0 * u0 + p1 * u1 + p2 * u2
@@ -166,8 +166,8 @@ def projected_out(a, Q, m, u0, u1, u2, e):
 
 
 @kernel(inline="always")
-def condense(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, G, Q, e, M, u, shift):
-    """Landmarks out of the normal equations: all that the reduced system needs of each observation and landmark.
+def eliminate_landmarks(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, G, Q, e, M, u, shift):
+    """Landmarks out of the normal equations: the contribution of each observation and landmark to the reduced system.
 
     With V_j = sum_i B_i'B_i + shift_j I, shift_j = λ trace/3, M_j'M_j = V_j^-1, Q_i = B_i M_j', G_i the moving columns of
     J_i and h_j = sum_i B_i'r_i, block (i, k) is G_i'(δ_ik I - Q_i Q_k')G_k and the gradient G_i'e_i, e_i = r_i - Q_i u_j,
@@ -196,7 +196,7 @@ def condense(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, 
 
 @kernel()
 def back_substitute(begin, end, ranges, ptr, cam, G, Q, M, u, shift, xyz, step, moved, gain):
-    """Landmarks of ranges begin ... end (`engine.shares`) after the joint step, from what `condense` left:
+    """Landmarks of ranges begin ... end (`engine.reduction`) after the joint step, from what `eliminate_landmarks` left:
     X_j <- X_j - M_j'(u_j + sum_i Q_i'G_i step_i).
 
     1/2 |u_j|² + 1/2 shift_j |δ_j|² is the landmark's share of the predicted decrease, gain its sum over a range.

@@ -29,9 +29,9 @@ def _pose(a, k, R, x, A, root, J, B):
 
 
 @kernel(inline="always")
-def condense(begin, end, ptr, cam, R, x, residual, A, T, weight, damping, still, G, Q, e, M, u, shift):
-    """Landmarks out of the normal equations, as in `euclidean.kernels.condense`: a camera's numbers are its pose, then those
-    of its lens. A landmark that is `still` has a V beyond all others, so that it does not move."""
+def eliminate_landmarks(begin, end, ptr, cam, R, x, residual, A, T, weight, damping, still, G, Q, e, M, u, shift):
+    """Landmarks out of the normal equations, as in `euclidean.kernels`; a camera has numbers of its pose and its lens.
+    A landmark that is `still` has a V beyond all others, so that it does not move."""
     V, h = room((3, 3)), room((3,))
     for j in range(begin, end):
         V[:, :] = 0.0

@@ -52,7 +52,7 @@ class Prior:
 
 @dataclass(frozen=True)
 class Lenses:
-    """Cameras of several images: who shares one, and which of its parameters move."""
+    """Cameras of several images: the camera of each image, and the parameters of each that move."""
 
     cameras: tuple[pycolmap.Camera, ...]
     """by lens"""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from initfree.data.tracks import Array, Tracks
 from initfree.engine import threads
 from initfree.engine.camera_pairs import CameraPairs
-from initfree.engine.shares import shares_of
+from initfree.engine.reduction import reduction_of
 from initfree.engine.vectors import rows_of, vectors
 from initfree.stages.euclidean import assembly, blocks, kernels
 
@@ -32,8 +32,8 @@ class CondensedSystem:
         """`width`: numbers of a camera that move."""
         self._tracks, self._width = tracks, width
         self.pairs = CameraPairs.covisible(tracks)
-        self._shares = shares_of(tracks, coupled=True)
-        self._sums = np.empty(blocks.row_of_sums(width) * self._shares.rows)
+        self._reduction = reduction_of(tracks, coupled=True)
+        self._sums = np.empty(blocks.row_of_sums(width) * self._reduction.rows)
         n, landmarks = tracks.observations, tracks.landmarks
         self._G, self._Q, self._e = vectors(n, 2 * width), np.empty((n, 2, 3)), np.empty((n, 2))
         self._M, self._u, self._shift = np.empty((landmarks, 3, 3)), np.empty((landmarks, 3)), np.empty(landmarks)
@@ -46,24 +46,26 @@ class CondensedSystem:
 
     def _assemble(self, kernel: Callable[..., None], *model: object) -> None:
         """Blocks, diagonal and gradient of the model, whose sums a kernel of `assembly` makes."""
-        t, shares, width, lanes = self._tracks, self._shares, self._width, blocks.lanes_for(self._width)
+        t, reduction, width, lanes = self._tracks, self._reduction, self._width, blocks.lanes_for(self._width)
         rows, size = blocks.rows_for(width), blocks.row_of_sums(width)
         flat = self._G, self._Q.reshape(-1), self._e.reshape(-1)
         left = rows_of(self._G, 2, width), self._Q, self._e, self._M, self._u, self._shift
-        seen = (t.ptr, t.cam), shares.taken, shares.met, (rows, lanes, width, size)
-        threads.run(kernel, shares.work, *seen, flat, left, self._sums, *model)
+        seen = (t.ptr, t.cam), reduction.landmark_ranges, reduction.lists_of_rows, (rows, lanes, width, size)
+        threads.run(kernel, reduction.work, *seen, flat, left, self._sums, *model)
         pairs, system = (self.pairs.row, self.pairs.column), (self.blocks, self.diagonal, self.gradient)
         rest = len(rows) * -(-width // len(rows)) * len(lanes)
-        written = pairs, shares.of_pairs, self._sums, rest, len(lanes), size, *system
+        written = pairs, reduction.of_pairs, self._sums, rest, len(lanes), size, *system
         threads.run(blocks.write, self.pairs.work(width), *written)
 
     def back_substitute(self, step: Array, xyz: Array) -> tuple[Array, float]:
         """Landmarks after the joint step (cameras, width), and their share of the decrease that the quadratic predicts."""
         t = self._tracks
-        shares = self._shares
-        moved, gain = np.empty_like(xyz), np.empty(len(shares.ranges) - 1)
+        reduction = self._reduction
+        moved, gain = np.empty_like(xyz), np.empty(len(reduction.ranges) - 1)
         left = rows_of(self._G, 2, self._width), self._Q, self._M, self._u, self._shift
-        threads.run(kernels.back_substitute, shares.range_work, shares.ranges, t.ptr, t.cam, *left, xyz, step, moved, gain)
+        threads.run(
+            kernels.back_substitute, reduction.range_work, reduction.ranges, t.ptr, t.cam, *left, xyz, step, moved, gain
+        )
         return moved, float(gain.sum())
 
 

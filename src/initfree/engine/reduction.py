@@ -1,11 +1,12 @@
-"""Landmarks in shares, and which of their observations meet in a block of the reduced system.
+"""The order in which the blocks of the reduced camera system are summed: ranges and groups of landmarks.
 
-Every two observations of a landmark add to the block of their cameras, and each to its camera's own. Landmarks are taken in
-ranges, one after the other, whose numbers stay in a core's cache until they are summed up: what a range adds to a block, in
-registers. For that to be much
-where cameras are many, landmarks that the same cameras see follow each other in a problem (`problem.build_problem`). Ranges
-make shares, each with sums of its own for the blocks that it has, which are added up at the end, share by share: threads
-write nothing in common, and results do not depend on their number.
+Every two observations of a landmark add to the block of their cameras, and each to the block of its own camera. A range is a
+run of landmarks whose numbers fit into a core's cache: one pass over it eliminates the landmarks, a second sums the terms of
+a block in registers and adds the sum to memory. Where cameras are many, a problem orders landmarks that the same cameras
+see one after the other (`problem.build_problem`), so that a range adds many terms to few blocks.
+
+Ranges form groups. Each group has sums of its own, which are added at the end in the order of the groups: threads write
+nothing in common, and results do not depend on their number.
 """
 
 from dataclasses import dataclass
@@ -23,13 +24,13 @@ _IN_CACHE = 4000
 _LONG = 8
 """Times that a range should add to a block, to pay for adding its sum to memory"""
 _PAYS = 32
-"""Times that a share should add to a block, to pay for sums of its own"""
+"""Times that a group should add to a block, to pay for sums of its own"""
 _FEW = 2000
-"""Pairs of cameras of which every share is expected to have most"""
+"""Pairs of cameras of which every group is expected to have most"""
 _LARGE = 25_000
-"""Observations of a share, where there are more pairs than that"""
+"""Observations of a group, where there are more pairs than that"""
 _MOST = 4, 8
-"""shares of few pairs, and of many"""
+"""groups of few pairs, and of many"""
 _TWICE = 2
 """rows of sums for each pair, at most, where pairs are many"""
 
@@ -37,20 +38,20 @@ Numbers = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class Shares:
-    """Landmarks in ranges, ranges in shares; a row of sums for every block that a share has."""
+class Reduction:
+    """Landmarks in ranges, ranges in groups; a row of sums for every block that a group has."""
 
     ranges: Index
     """landmarks of range t are ranges[t]:ranges[t + 1]"""
-    shares: Index
-    """ranges of share s are shares[s]:shares[s + 1]"""
-    share_rows: Index
-    """rows of sums of share s are share_rows[s]:share_rows[s + 1]"""
+    groups: Index
+    """ranges of group s are groups[s]:groups[s + 1]"""
+    group_rows: Index
+    """rows of sums of group s are group_rows[s]:group_rows[s + 1]"""
     lists: Index
-    """of range t are lists[t]:lists[t + 1], one for each pair of cameras that meets in it, a camera and itself among them,
-    (ranges + 1,)"""
+    """lists of range t are lists[t]:lists[t + 1], one for each pair of cameras with common landmarks in it, and one for each
+    camera, (ranges + 1,)"""
     row: Numbers
-    """that a list adds to, (lists,)"""
+    """row of sums to which a list adds, (lists,)"""
     ptr: Index
     """the observations of list l are ptr[l]:ptr[l + 1]"""
     later: Numbers
@@ -61,55 +62,55 @@ class Shares:
     """rows of pair n of `CameraPairs.covisible`, or of camera n, are pair_rows[pair_ptr[n]:pair_ptr[n + 1]]"""
     pair_rows: Numbers
     work: Index
-    """observations before each share, (shares + 1,)"""
+    """observations before each group, (groups + 1,)"""
     range_work: Index
-    """what ranges take, as so many observations, those before each, (ranges + 1,): passes over ranges are cut where shares
-    are, so that a thread finds what it left there itself"""
+    """work of the ranges before each, in observations, (ranges + 1,): passes over ranges are cut where groups are, so that a
+    thread reads what it wrote itself"""
 
     @property
     def rows(self) -> int:
-        return int(self.share_rows[-1])
+        return int(self.group_rows[-1])
 
     @property
     def of_pairs(self) -> tuple[Index, Numbers]:
-        """As kernels take the rows of a pair."""
+        """Arguments of kernels: the rows of each pair."""
         return self.pair_ptr, self.pair_rows
 
     @property
-    def met(self) -> tuple[Numbers, Index, Numbers, Numbers]:
-        """As kernels take what meets: the row of each list, and its observations."""
+    def lists_of_rows(self) -> tuple[Numbers, Index, Numbers, Numbers]:
+        """Arguments of kernels: the row of each list, and its observations."""
         return self.row, self.ptr, self.later, self.earlier
 
     @property
-    def taken(self) -> tuple[Index, Index, Index, Index]:
-        """As kernels take landmarks: ranges and their lists, shares and their rows."""
-        return self.ranges, self.lists, self.shares, self.share_rows
+    def landmark_ranges(self) -> tuple[Index, Index, Index, Index]:
+        """Arguments of kernels: ranges and their lists, groups and their rows."""
+        return self.ranges, self.lists, self.groups, self.group_rows
 
 
-_made: tuple[WeakKeyDictionary[Tracks, Shares], ...] = WeakKeyDictionary(), WeakKeyDictionary()
+_made: tuple[WeakKeyDictionary[Tracks, Reduction], ...] = WeakKeyDictionary(), WeakKeyDictionary()
 
 
-def shares_of(tracks: Tracks, *, coupled: bool) -> Shares:
-    """With what meets in two cameras, or of cameras with themselves alone; kept as long as the tracks are."""
+def reduction_of(tracks: Tracks, *, coupled: bool) -> Reduction:
+    """`coupled`: for blocks of two cameras too, not of each camera alone. Kept as long as the tracks are."""
     found = _made[coupled].get(tracks)
     if found is None:
         found = _made[coupled][tracks] = _made_of(tracks, coupled)
     return found
 
 
-def _made_of(tracks: Tracks, coupled: bool) -> Shares:
+def _made_of(tracks: Tracks, coupled: bool) -> Reduction:
     pairs = CameraPairs.covisible(tracks) if coupled else CameraPairs.only(tracks.cameras)
     length = np.diff(tracks.ptr)
     two = length * (length - 1) // 2 if coupled else np.zeros_like(length)
     cached, met = tracks.observations // _IN_CACHE, int(two.sum()) // len(pairs)
     many = len(pairs) > _FEW or not coupled
     large = _LARGE if coupled else _IN_CACHE  # a camera's own block alone is worth a sum anywhere
-    shares = min(tracks.observations // large, _MOST[1]) if many else min(met // _PAYS, _MOST[0])
-    shares = 1 << max(shares.bit_length() - 1, 0)
-    each = max(1, (cached if many else min(cached, met // _LONG)) // shares)
+    groups = min(tracks.observations // large, _MOST[1]) if many else min(met // _PAYS, _MOST[0])
+    groups = 1 << max(groups.bit_length() - 1, 0)
+    each = max(1, (cached if many else min(cached, met // _LONG)) // groups)
     # What a landmark takes in the mean of the stages: five for each observation, one for every two of them.
     taken = np.concatenate([[0], np.cumsum(5 * length + two)])
-    ranges = np.searchsorted(taken, np.linspace(0, taken[-1], shares * each + 1)).astype(np.int64)
+    ranges = np.searchsorted(taken, np.linspace(0, taken[-1], groups * each + 1)).astype(np.int64)
     ranges[0], ranges[-1] = 0, tracks.landmarks
     first = np.concatenate([[0], np.cumsum(two + length)])[ranges]
     number, later, earlier = (np.empty(first[-1], dtype=np.int32) for _ in range(3))
@@ -121,17 +122,17 @@ def _made_of(tracks: Tracks, coupled: bool) -> Shares:
     _fill(ranges, first, tracks.ptr, coupled, number, len(pairs), lists, pair, ptr, later, earlier)
     unseen = np.setdiff1d(np.arange(len(pairs)), pair)  # a camera that sees nothing has a row all the same, of zeros
     while True:
-        of_share = np.arange(0, len(ranges), (len(ranges) - 1) // shares)
-        has = np.repeat(np.arange(shares), np.diff(lists[of_share])) * len(pairs) + pair
+        of_group = np.arange(0, len(ranges), (len(ranges) - 1) // groups)
+        has = np.repeat(np.arange(groups), np.diff(lists[of_group])) * len(pairs) + pair
         keys, row = np.unique(np.concatenate([has, unseen]), return_inverse=True)
-        if shares == 1 or not many or not coupled or len(keys) <= _TWICE * len(pairs):
+        if groups == 1 or not many or not coupled or len(keys) <= _TWICE * len(pairs):
             break
-        shares //= 2  # neighbours are not together: sums would be more than they are worth
+        groups //= 2  # neighbours are not together: sums would be more than they are worth
     of_row = keys % len(pairs)
-    return Shares(
+    return Reduction(
         ranges=ranges,
-        shares=of_share,
-        share_rows=np.searchsorted(keys, np.arange(shares + 1) * len(pairs)),
+        groups=of_group,
+        group_rows=np.searchsorted(keys, np.arange(groups + 1) * len(pairs)),
         lists=lists,
         row=row[: len(pair)].astype(np.int32),
         ptr=ptr,
@@ -139,14 +140,14 @@ def _made_of(tracks: Tracks, coupled: bool) -> Shares:
         earlier=earlier,
         pair_ptr=np.concatenate([[0], np.cumsum(np.bincount(of_row, minlength=len(pairs)))]),
         pair_rows=np.argsort(of_row, kind="stable").astype(np.int32),
-        work=tracks.ptr[ranges[of_share]],
+        work=tracks.ptr[ranges[of_group]],
         range_work=taken[ranges] * tracks.observations // max(int(taken[-1]), 1),
     )
 
 
 @kernel(inline="always")
 def add_up(n, of_pairs, sums, size):
-    """Where the first row of pair n begins, `size` numbers to which its rows of later shares are added."""
+    """Where the first row of pair n begins, `size` numbers to which its rows of later groups are added."""
     ptr, rows = of_pairs
     first = size * np.int64(rows[ptr[n]])
     for index in range(ptr[n] + 1, ptr[n + 1]):

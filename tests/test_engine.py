@@ -65,7 +65,7 @@ def test_every_two_observations_of_a_landmark_meet_once_in_a_row_of_their_share(
     for s in range(len(cut.groups) - 1):
         for t in range(cut.groups[s], cut.groups[s + 1]):
             for n in range(cut.lists[t], cut.lists[t + 1]):
-                assert cut.share_rows[s] <= cut.row[n] < cut.share_rows[s + 1]
+                assert cut.group_rows[s] <= cut.row[n] < cut.group_rows[s + 1]
                 for k in range(cut.ptr[n], cut.ptr[n + 1]):
                     a, b = int(cut.later[k]), int(cut.earlier[k])
                     pair = of_row[cut.row[n]]

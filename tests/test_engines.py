@@ -12,11 +12,12 @@ SOLVE = """
 import sys
 import numpy as np
 import initfree
+from initfree.engine import choice
 
 xy = np.load(sys.argv[1])
 problem = initfree.Problem.from_tracks(xy["image"], xy["landmark"], xy["xy"], cameras=xy["K"], sizes=(640, 480))
 result = initfree.solve(problem)
-np.savez(sys.argv[2], plain=PLAIN, R=result.reconstruction.R, xyz=result.reconstruction.xyz, accepted=result.accepted)
+np.savez(sys.argv[2], plain=choice.PLAIN, R=result.reconstruction.R, xyz=result.reconstruction.xyz, accepted=result.accepted)
 """
 
 

@@ -123,7 +123,7 @@ def test_no_script_in_a_name_runs_in_a_page_or_blanks_it(browser, result, tmp_pa
 
 
 def ask(viewer: Viewer, method: str, path: str, **headers: str) -> tuple[int, dict[str, str]]:
-    connection = http.client.HTTPConnection("127.0.0.1", viewer.server.get_port(), timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", viewer.server.get_port(), timeout=600)
     try:
         connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
         response = connection.getresponse()

@@ -212,5 +212,6 @@ def test_signals_in_a_solve_end_it_quietly_and_leave_nothing(tmp_path, model, nu
     out, err = process.communicate()
     assert process.returncode == 128 + number
     assert out == ""
-    assert err == ("initfree: interrupted\n" if number == signal.SIGINT else "")
+    quiet = [line for line in err.splitlines() if not line.startswith("compiling kernels")]
+    assert quiet == (["initfree: interrupted"] if number == signal.SIGINT else [])
     assert names(tmp_path) == []

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 from numba.extending import overload, register_jitable
-from numba.types import BaseTuple
 
-_FLAGS = {"fastmath": {"contract", "reassoc", "nsz", "arcp"}, "nogil": True, "error_model": "numpy"}
+_FLAGS: Any = {"fastmath": {"contract", "reassoc", "nsz", "arcp"}, "nogil": True, "error_model": "numpy"}
 
 
 def _written_out(parameters: str, each: str, lanes: int | tuple[int, ...]) -> Callable[..., Any]:
@@ -29,8 +28,7 @@ def _of_length(parameters: str, by: str, each: str) -> Any:
     made = eval(f"lambda {parameters}: function({parameters})", {"function": function})
 
     def typed(*kinds: Any) -> Any:
-        kind = kinds[names.index(by)]
-        return _written_out(parameters, each, len(kind)) if isinstance(kind, BaseTuple) else None
+        return _written_out(parameters, each, len(kinds[names.index(by)]))
 
     overload(made, jit_options=_FLAGS)(eval(f"lambda {parameters}: typed({parameters})", {"typed": typed}))
     return made

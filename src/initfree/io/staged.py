@@ -200,7 +200,9 @@ def _replaceable(place: Path) -> bool:
 
 def _remove_leftovers(directory: Path) -> None:
     """Staging folders of processes that were killed."""
-    for folder in _entries(directory) if fcntl is not None else ():
+    if fcntl is None:
+        return
+    for folder in _entries(directory):
         if folder.is_symlink() or not folder.is_dir():
             continue
         try:

@@ -15,7 +15,7 @@ from initfree.auto.intrinsics import DISTORTION_SHARE, FOCAL_SHARE, QUICK, Sight
 from initfree.auto.search import Search
 from initfree.auto.solution import Solution
 from initfree.certificate.checks import CAMERA_PURITY, LENS, METRIC, PURITY, SHARED
-from initfree.certificate.thresholds import MAX_PROJECTIVE_RATIO
+from initfree.certificate.thresholds import CLEAR_PROJECTIVE_RATIO, MAX_PROJECTIVE_RATIO
 from initfree.data.problem import Problem
 from initfree.data.tracks import Index
 from initfree.engine.compilation import clock
@@ -95,7 +95,11 @@ def with_own_cameras(search: Search, solution: Solution) -> Solution | None:
     more = sight.fit(replace(stage.view, lenses=bent), agreeing) if bent.numbers.max() > 1 else stage
     stage = more if pays(stage, more, agreeing, DISTORTION_SHARE) else stage
     found = recalibrated(problem, r, stage, "refined", ids)
-    return None if found is None else with_recalibrated(solution, found, began)
+    if found is None:
+        return None
+    mended = with_recalibrated(solution, found, began)
+    # What such free cameras leave is no matter of focal lengths: principal points that differ, a scene that moves.
+    return mended if mended.evidence.projective_ratio <= CLEAR_PROJECTIVE_RATIO else None
 
 
 def _cameras_of(problem: Problem, names: tuple[str, ...]) -> tuple[pycolmap.Camera, ...]:

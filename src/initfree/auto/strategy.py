@@ -13,14 +13,14 @@ from dataclasses import replace
 from threading import Event
 
 from initfree.auto.calibration import moved_principal_points, recalibrated
-from initfree.auto.confused import only_contradicted, only_doubled, without_confused_tracks
+from initfree.auto.confused import only_contradicted, only_doubled, with_divided_tracks
 from initfree.auto.doubt import doubt_intrinsics
 from initfree.auto.finish import FINISH, MEND, finished, mended
 from initfree.auto.ranking import found_often, found_twice, settled
 from initfree.auto.search import ROUNDS, STATED, Round, Search, stated
 from initfree.auto.solution import Solution, Start
 from initfree.auto.start import run_start
-from initfree.auto.witness import confirmed, found_by_another, seconded
+from initfree.auto.witness import confirmed, seconded
 from initfree.certificate.checks import CERTAIN_FOCAL_LENGTH, FOCAL_LENGTH, ONE_FOCAL_LENGTH
 from initfree.config import SolveConfig
 from initfree.data.problem import Problem
@@ -127,12 +127,12 @@ def _only_refined(solution: Solution, given: Problem) -> bool:
 
 
 def _undone(search: Search, solution: Solution) -> Solution:
-    """Solve a doubled reconstruction's problem again, without the tracks that doubled it.
+    """Solve a doubled reconstruction's problem again, with the tracks divided that doubled it.
 
-    A wrong reconstruction selected the cut tracks, so the new one counts only if it is accepted and a start of another kind
-    confirms it.
+    What counts is the verdict on the new one: that other tracks join the parts, and that these agree. Another start would
+    say nothing of the division, which it has in common with the first.
     """
-    problem = without_confused_tracks(solution.problem, solution.reconstruction, solution.certificate)
+    problem = with_divided_tracks(solution.problem, solution.reconstruction, solution.certificate)
     if problem is None:
         return solution.noting("without the landmarks that both groups see, nothing joins them")
     again = search.again(problem)
@@ -142,13 +142,7 @@ def _undone(search: Search, solution: Solution) -> Solution:
     search.started += again.started
     if not apart.accepted:
         return solution
-    cut = solution.problem.tracks.observations - problem.tracks.observations
-    note = f"parts that look alike had been taken for one: {cut} observations were cut and the rest solved again"
-    fresh = search.again(problem)
-    found = found_by_another(fresh, apart, min(start.cost for start in again.started))
-    search.started += fresh.started
-    if not found:
-        return solution.noting(f"{note}, but no second start found the same")
+    note = "parts that look alike had been taken for one: the tracks that both share were divided, and all solved again"
     return apart.noting(note)
 
 

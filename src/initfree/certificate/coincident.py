@@ -7,9 +7,12 @@ recognised one of them from image to image would have recognised it in the image
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.linalg import eigsh
 from scipy.spatial import KDTree
 
 from initfree.certificate.uncertainty import Cameras
+from initfree.data.camera_graph import without_diagonal
 from initfree.data.tracks import Array, Index, Tracks
 
 PIXELS = 2.0
@@ -27,18 +30,49 @@ ASKED = 500
 def twin_share(tracks: Tracks, unit: Array, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_]) -> float:
     """Share of the landmarks with another one within two pixels wherever either is seen, no image that sees both, and images
     that stand among those of the other."""
+    return _twins(tracks, unit, cameras, xyz, counts)[1]
+
+
+def parts_of_twins(
+    tracks: Tracks, unit: Array, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_]
+) -> NDArray[np.bool_] | None:
+    """(cameras,) one of two parts of the images that each see one landmark of a pair; None without such pairs.
+
+    Images with common landmarks belong together, images of the two landmarks of a pair do not: the sign of the first
+    eigenvector of the difference of both counts, each normalised by its sum.
+    """
+    pairs, _ = _twins(tracks, unit, cameras, xyz, counts)
+    if not pairs.size:
+        return None
+    seen = csr_array((counts.astype(np.float64), (tracks.cam, tracks.landmark)), shape=(tracks.cameras, tracks.landmarks))
+    together = without_diagonal(csr_array(seen @ seen.T))
+    apart = csr_array(seen[:, pairs[0]] @ seen[:, pairs[1]].T)
+    apart = csr_array(apart + apart.T)
+    graph = together / max(together.sum(), 1e-9) - apart / max(apart.sum(), 1e-9)
+    scale = np.asarray(together.sum(axis=1)).ravel() + 1e-9
+    graph = csr_array(diags_array(scale**-0.5) @ graph @ diags_array(scale**-0.5))
+    first = np.random.default_rng(0).normal(size=tracks.cameras)
+    _, vectors = eigsh(graph, k=1, which="LA", v0=first, tol=1e-3)  # pyright: ignore[reportArgumentType]
+    return vectors[:, 0] > 0.0
+
+
+def _twins(
+    tracks: Tracks, unit: Array, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], float]:
+    """(2, pairs) of those landmarks, of a sample, and their share."""
+    none = np.empty((2, 0), dtype=np.int64)
     seen = np.bincount(tracks.landmark[counts], minlength=tracks.landmarks)
     used = np.flatnonzero((seen >= 2) & np.isfinite(xyz).all(axis=1))
     if len(used) < 2:
-        return 0.0
+        return none, 0.0
     asked = used[:: -(-len(used) // MOST)]
     _, near = KDTree(xyz[used]).query(xyz[asked], k=min(NEIGHBOURS + 1, len(used)))
-    pairs = [_in_one_place(tracks, unit, cameras, xyz, counts, asked, used[others]) for others in np.atleast_2d(near.T)]
-    one, other = np.concatenate(pairs, axis=1)
-    chosen = np.random.default_rng(0).permutation(len(one))[:ASKED]
-    among = np.array([_among(tracks, cameras, xyz, counts, one[k], other[k]) >= AMONG for k in chosen], dtype=bool)
-    twins = len(np.unique(one)) * (len(np.unique(one[chosen[among]])) / max(len(np.unique(one[chosen])), 1))
-    return twins / len(asked)
+    found = [_in_one_place(tracks, unit, cameras, xyz, counts, asked, used[others]) for others in np.atleast_2d(near.T)]
+    pairs = np.concatenate(found, axis=1)
+    chosen = pairs[:, np.random.default_rng(0).permutation(pairs.shape[1])[:ASKED]]
+    among = np.array([_among(tracks, cameras, xyz, counts, a, b) >= AMONG for a, b in chosen.T], dtype=bool)
+    twins = len(np.unique(pairs[0])) * (len(np.unique(chosen[0, among])) / max(len(np.unique(chosen[0])), 1))
+    return chosen[:, among], twins / len(asked)
 
 
 def _in_one_place(

@@ -118,7 +118,10 @@ def contradiction(problem: Problem, reconstruction: Reconstruction, smaller: NDA
 
 
 def _of_tracks(problem: Problem, reconstruction: Reconstruction, smaller: NDArray[np.bool_]) -> tuple[_Misfits, int]:
-    """Tracks of the input that both parts place, each where it fits, and apart; and how many are in one place."""
+    """Tracks of the input that both parts place, each where it fits, and apart; and how many are in one place.
+
+    One place is enough where all of a track's images determine it: what is far away has no depth by either part alone.
+    """
     o = problem.observations
     place = np.full(len(o.images), -1)
     place[problem.images] = np.arange(problem.tracks.cameras)
@@ -143,12 +146,20 @@ def _of_tracks(problem: Problem, reconstruction: Reconstruction, smaller: NDArra
         placed.append(xyz)
         fits.append(np.bincount(part.tracks.landmark, weights=near) >= 2)
     theirs = ~smaller[which]
+    one_place = _both_fit(replace(problem, tracks=_tracks(which, landmark, smaller), m=m, unit=unit), reconstruction, theirs)
     pointer = _pointer(landmark[theirs], len(placed[0]))
     seen = _Misfits(placed[0], placed[1], pointer, which[theirs], m[theirs], unit[theirs])
     here = _medians(seen, reconstruction, seen.mine)
     usable = fits[0] & fits[1] & np.isfinite(here)
-    fitting = int(np.count_nonzero(usable & (here <= INLIER_PIXELS)))
-    return seen.subset(np.flatnonzero(usable & (here > AGREES))), fitting
+    return seen.subset(np.flatnonzero(usable & ~one_place & (here > AGREES))), int(np.count_nonzero(usable & one_place))
+
+
+def _both_fit(problem: Problem, reconstruction: Reconstruction, theirs: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(landmarks,): whether a place by all observations fits two images of either part."""
+    xyz, _ = triangulate(problem, reconstruction, scale=INLIER_PIXELS)
+    near = residuals(problem, replace(reconstruction, xyz=xyz)).within(INLIER_PIXELS)
+    sides = (np.bincount(problem.tracks.landmark, weights=near & side) for side in (theirs, ~theirs))
+    return np.minimum(*sides) >= 2
 
 
 def _of_pairs(problem: Problem, reconstruction: Reconstruction, smaller: NDArray[np.bool_]) -> _Misfits:

@@ -1,11 +1,13 @@
 """How often the certificate is wrong, on runs that its thresholds were not chosen on.
 
 Every dataset (a set, a seed, a random condition) is solved by `auto` and by four random single pipelines: formulations,
-initialisations and losses that succeed and that fail. A run is wrong if a rotation or translation AUC@20 is below 90 or the
-landmarks' RMSE exceeds 5% of the scene's scale, over landmarks whose observations are of one point (a merged track has
-two) and that at least three observations agree on: a single pipeline leaves nothing out, and a landmark of wrong matches is
-anywhere. Unless that is all that there is to find: cameras that stand still have no direction between them, and a landmark
-that only these see no depth; a run whose figures are those of the oracle, an adjustment that starts at the truth, is right.
+initialisations and losses that succeed and that fail. The presets adversarial-NAME, databases (database-PRESET, verified
+by COLMAP) and consecutive images of real tracks (real-NAME) are solved by `auto` alone, the last two compared by their
+poses. A run is wrong if a rotation or translation AUC@20 is below 90 or the landmarks' RMSE exceeds 5% of the scene's
+scale, over landmarks whose observations are of one point (a merged track has two) and that at least three observations
+agree on: a single pipeline leaves nothing out, and a landmark of wrong matches is anywhere. Unless that is all that there
+is to find: cameras that stand still have no direction between them, and a landmark that only these see no depth; a run
+whose figures are those of the oracle, an adjustment that starts at the truth, is right.
 Beside the certificate's margin stand the paper's predictors: the final OSE and the refinement residual.
 
 OPENBLAS_NUM_THREADS=1 python benchmarks/certificate.py run --runs RUNS.jsonl --first-seed 1000 --seeds 11
@@ -17,16 +19,19 @@ other seeds (`--first-seed 0 --seeds 10`), and prints it beside the present one.
 """
 
 import json
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
 import pycolmap
 import tyro
+from data import data_directory
 from rich.console import Console
 from rich.table import Table
 
@@ -37,10 +42,14 @@ from initfree.benchmark.methods import adjust_from_truth
 from initfree.benchmark.report.failure import roc_auc, roc_curve
 from initfree.certificate import thresholds
 from initfree.certificate.checks import NOT_DOUBLED
+from initfree.data.problem import Problem, build_problem
 from initfree.data.reconstruction import Reconstruction
 from initfree.evaluation import Metrics
 from initfree.generator import generate
+from initfree.generator.database import write_database
 from initfree.generator.dataset import Dataset
+from initfree.generator.degrade import swap_tracks
+from initfree.io.load import load_observations
 from initfree.stages.euclidean.residuals import consensus
 
 SETS = ("set1", "set2", "set3", "set4", "set6", "set7", "set8", "thin1", "thin2", "thin3", "thin4")
@@ -63,6 +72,15 @@ JUDGING: dict[str, dict[str, tuple[float, float]]] = {
 }  # fmt: skip
 """kinds that nothing was chosen on"""
 ATTACKS = TUNING | JUDGING
+DATABASE, REAL = "database-", "real-"
+DATABASES = ("set2", "set3", "set4", "adversarial-clusters", "adversarial-wrong-pairs", "adversarial-lorry")
+REALS = ("fountain-p11", "castle-p19", "herz-jesu-p8", "south")
+LEAST_REAL, MOST_REAL = 6, 24
+"""consecutive images"""
+KINDS = (
+    *(f"adversarial-{kind}" for kind in ATTACKS), *(DATABASE + name for name in DATABASES),
+    *(REAL + name for name in REALS), *SETS,
+)  # fmt: skip
 NOISE = (0.0, 0.5, 1.0)
 SPOILT = ((0.0, 0.0), (0.0, 0.0), (0.05, 0.0), (0.2, 0.0), (0.0, 0.05), (0.1, 0.03))
 """shares of wrong matches and of merged tracks; thin sets at most 5% and 2%"""
@@ -154,34 +172,25 @@ def agreed(result: initfree.Result) -> Reconstruction:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Case:
+    """What is solved, and what is compared with."""
+
+    problem: Problem
+    truth: Reconstruction
+    oracle: Reconstruction | None
+    """what an adjustment from the truth leads to; None: nothing but the truth is right"""
+    facts: dict
+    """of the dataset, for the line of the file"""
+    images: int
+
+
 def runs_of(name: str, seed: int) -> list[dict]:
     """All runs on one dataset."""
-    attack = name.startswith("adversarial-")
-    kind = name.removeprefix("adversarial-")
-    number = len(SETS) + list(ATTACKS).index(kind) if attack else SETS.index(name)
-    rng = np.random.default_rng([seed, number])
-    noise = float(rng.choice(NOISE))
-    outliers, merged = SPOILT[int(rng.integers(len(SPOILT)))]
-    if name.startswith("thin"):
-        outliers, merged = min(outliers, 0.05), min(merged, 0.02)
-    spoilt = {"noise": noise, "outliers": outliers, "merged": merged}
-    if attack:
-        drawn = {what: float(rng.uniform(*between)) for what, between in ATTACKS[kind].items()}
-        whole = {what: round(value) if what == "wrong_pairs" else value for what, value in drawn.items()}
-        spoilt = {"noise": max(noise, 0.5), "outliers": min(outliers, 0.05), "merged": 0.0} | whole
-    dataset = generate(name, seed=seed, shuffle=True, **spoilt)  # pyright: ignore[reportArgumentType]
-    given = dataset.to_colmap(noisy=True)
-    unknown = dataset.config.adversity.given == "unknown"
-    truth, problem = (
-        of_one_point(dataset.to_colmap(), given),
-        initfree.load(given, intrinsics="unknown" if unknown else None),
-    )
-    scale = float(np.sqrt(np.mean(np.sum((truth.xyz - truth.xyz.mean(axis=0)) ** 2, axis=1))))
-    oracle = best_possible(dataset)
-    common = {"set": name, "seed": seed} | spoilt
-    common |= {"determined": dataset.config.determined}
+    rng = np.random.default_rng([seed, number(name)])
+    case = real_case(name, rng) if name.startswith(REAL) else made_case(name, seed, rng)
     configs: list[initfree.SolveConfig | None] = [None]
-    for _ in range(0 if attack else SINGLES):
+    for _ in range(SINGLES if name in SETS else 0):
         formulation = str(rng.choice(FORMULATIONS))
         if formulation == "pose-rot" and name.startswith("thin"):
             formulation = "pose"
@@ -191,15 +200,79 @@ def runs_of(name: str, seed: int) -> list[dict]:
         )
     runs = []
     for config in configs:
-        result = initfree.solve(problem) if config is None else initfree.solve(problem, config, strategy="single")
-        found = agreed(result)
-        there = np.flatnonzero(np.isin(oracle.names, found.names))
-        same = oracle.subset(there, np.flatnonzero(np.isin(oracle.ids, found.ids)))
-        part = truth.subset(np.flatnonzero(np.isin(truth.names, found.names)), slice(None))
-        compared = initfree.evaluate(found, part), initfree.evaluate(same, part)
-        missing = {"images": len(dataset.names), "missing": len(dataset.names) - len(found.names)}
-        runs.append(common | missing | described(result, config, *compared, scale))
+        solved = initfree.solve(case.problem) if config is None else initfree.solve(case.problem, config, strategy="single")
+        found = agreed(solved)
+        part = case.truth.subset(np.flatnonzero(np.isin(case.truth.names, found.names)), slice(None))
+        metrics, scale = initfree.evaluate(found, part), extent(case.truth)
+        right = (100.0, 100.0, np.inf)
+        if case.oracle is not None:
+            there = np.flatnonzero(np.isin(case.oracle.names, found.names))
+            same = case.oracle.subset(there, np.flatnonzero(np.isin(case.oracle.ids, found.ids)))
+            best = initfree.evaluate(same, part)
+            right = best.rotation_auc20, best.translation_auc20, best.landmark_rmse / scale
+        facts = {"set": name, "seed": seed} | case.facts | {"missing": case.images - len(found.names), "images": case.images}
+        oracle = dict(zip(("oracle_rotation_auc20", "oracle_translation_auc20", "oracle_rmse"), right, strict=True))
+        rmse = 0.0 if case.oracle is None else metrics.landmark_rmse / scale
+        runs.append(facts | described(solved, config, metrics) | {"rmse": rmse} | oracle)
     return runs
+
+
+def number(name: str) -> int:
+    """Of a kind, for its random numbers."""
+    if name in SETS:
+        return SETS.index(name)
+    kind = name.removeprefix("adversarial-")
+    return len(SETS) + list(ATTACKS).index(kind) if kind in ATTACKS else zlib.crc32(name.encode())
+
+
+def extent(truth: Reconstruction) -> float:
+    """Root mean square distance of the landmarks from their mean."""
+    return float(np.sqrt(np.mean(np.sum((truth.xyz - truth.xyz.mean(axis=0)) ** 2, axis=1))))
+
+
+def made_case(name: str, seed: int, rng: np.random.Generator) -> Case:
+    """A generated dataset: a set, an adversarial preset, or the database of either."""
+    preset = name.removeprefix(DATABASE)
+    noise = float(rng.choice(NOISE))
+    outliers, merged = SPOILT[int(rng.integers(len(SPOILT)))]
+    if preset.startswith("thin"):
+        outliers, merged = min(outliers, 0.05), min(merged, 0.02)
+    spoilt = {"noise": noise, "outliers": outliers, "merged": merged}
+    if preset.startswith("adversarial-"):
+        ranges = ATTACKS[preset.removeprefix("adversarial-")]
+        drawn = {what: float(rng.uniform(*between)) for what, between in ranges.items()}
+        whole = {what: round(value) if what == "wrong_pairs" else value for what, value in drawn.items()}
+        spoilt = {"noise": max(noise, 0.5), "outliers": min(outliers, 0.05), "merged": 0.0} | whole
+    dataset = generate(preset, seed=seed, shuffle=True, **spoilt)  # pyright: ignore[reportArgumentType]
+    given, truth = dataset.to_colmap(noisy=True), dataset.to_colmap()
+    facts = spoilt | {"determined": dataset.config.determined}
+    if preset != name:
+        with TemporaryDirectory() as folder:
+            write_database(dataset, Path(folder) / "database.db")
+            problem = initfree.load(Path(folder) / "database.db", intrinsics="known" if rng.random() < 0.5 else None)
+        return Case(problem, as_model(truth), None, facts, len(dataset.names))
+    problem = initfree.load(given, intrinsics="unknown" if dataset.config.adversity.given == "unknown" else None)
+    return Case(problem, of_one_point(truth, given), best_possible(dataset), facts, len(dataset.names))
+
+
+def real_case(name: str, rng: np.random.Generator) -> Case:
+    """Some consecutive images of real tracks with a truth, some of the matches exchanged."""
+    which = name.removeprefix(REAL)
+    place = data_directory() / ("south_building/sparse" if which == "south" else f"real/{which}")
+    given, truth = (place, place) if which == "south" else (place / "input", place / "gt")
+    unknown, outliers = bool(rng.random() < 0.3), float(rng.choice([0.0, 0.0, 0.05, 0.15]))
+    o = load_observations(given, "unknown" if unknown else None)
+    if outliers:
+        o = replace(o, landmark_id=swap_tracks(o.image.astype(np.int32), o.landmark_id, outliers, rng))  # pyright: ignore[reportArgumentType]
+    count = int(rng.integers(min(LEAST_REAL, len(o.images)), min(MOST_REAL, len(o.images)) + 1))
+    first = int(rng.integers(len(o.images) - count + 1))
+    chosen = np.argsort([image.name for image in o.images])[first : first + count]
+    problem = build_problem(o, among=np.isin(np.arange(len(o.images)), chosen))
+    true = as_model(truth)
+    names = [o.images[k].name for k in chosen]
+    true = true.subset(np.flatnonzero(np.isin(true.names, names)), slice(None))
+    facts = {"noise": 0.0, "outliers": outliers, "merged": 0.0, "determined": True, "unknown": unknown}
+    return Case(problem, true, None, facts, count)
 
 
 def best_possible(dataset: Dataset) -> Reconstruction:
@@ -211,9 +284,7 @@ def best_possible(dataset: Dataset) -> Reconstruction:
     return Reconstruction.of_poses(problem.names, best.R, best.t, problem.landmark_ids, best.xyz)
 
 
-def described(
-    result: initfree.Result, config: initfree.SolveConfig | None, metrics: Metrics, oracle: Metrics, scale: float
-) -> dict:
+def described(result: initfree.Result, config: initfree.SolveConfig | None, metrics: Metrics) -> dict:
     """A run as a line of the file."""
     stages = {stage.name: stage for stage in result.stages}
     certificate = result.certificate
@@ -229,33 +300,25 @@ def described(
         "confirmed": sorted(certificate.evidence.history.confirmed),
         "rotation_auc20": metrics.rotation_auc20,
         "translation_auc20": metrics.translation_auc20,
-        "rmse": metrics.landmark_rmse / scale,
-        "oracle_rotation_auc20": oracle.rotation_auc20,
-        "oracle_translation_auc20": oracle.translation_auc20,
-        "oracle_rmse": oracle.landmark_rmse / scale,
         "ose_residual": stages["varpro"].mean_residual,
         "refine_residual": stages["refinement"].mean_residual if "refinement" in stages else None,
     }
 
 
-def run(runs: Path, first_seed: int = 1000, seeds: int = 11, sets: tuple[str, ...] = SETS, workers: int = 2) -> None:
-    """Make what the file lacks of `seeds` x `sets` datasets, five runs each.
+def run(runs: Path, first_seed: int = 1000, seeds: int = 11, sets: tuple[str, ...] = KINDS, workers: int = 2) -> None:
+    """Make what the file lacks of `seeds` x `sets` datasets, five runs each of `SETS` and one of the others.
 
     Args:
         runs: File of runs, a JSON object a line.
         first_seed: Seed of the first datasets; the thresholds were chosen on seeds below 400.
         seeds: Datasets of each set.
-        sets: Presets of the generator, those named adversarial- included; cameras are shuffled.
+        sets: Presets of the generator, cameras shuffled; database-PRESET; real-NAME of INITFREE_DATA.
         workers: Processes.
     """
     # Runs of a dataset are written at once: a file that was cut off has a last line without its end.
     whole = [line for line in runs.read_text().splitlines(keepends=True) if line.endswith("\n")] if runs.exists() else []
     datasets = [(r["set"], r["seed"]) for r in map(json.loads, whole)]
-    done = {
-        (name, seed)
-        for (name, seed), count in Counter(datasets).items()
-        if count > (0 if name.startswith("adversarial-") else SINGLES)
-    }
+    done = {(name, seed) for (name, seed), count in Counter(datasets).items() if count > (SINGLES if name in SETS else 0)}
     kept = [line for line, dataset in zip(whole, datasets, strict=True) if dataset in done]
     staged = runs.with_name(f".{runs.name}.writing")
     staged.write_text("".join(kept))

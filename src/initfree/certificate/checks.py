@@ -263,12 +263,16 @@ def lens(e: Evidence) -> Finding | None:
 
 
 def metric_cameras(e: Evidence) -> Finding | None:
-    """Projective cameras must not fit much better than another lens does."""
+    """Projective cameras must not fit much better than another lens does, or a rolling shutter that leaves the cameras where
+    they stand."""
     if e.history.searching:
         return None
     ratio = e.projective_ratio
     if ratio > T.MAX_PROJECTIVE_RATIO:
         ratio *= 1.0 - max(e.with_lens.saved, 0.0)
+    if ratio > T.MAX_PROJECTIVE_RATIO and e.with_shutter.closeness >= T.MIN_TURNED_AUC20:
+        remaining = ratio * (1.0 - max(e.with_shutter.saved, 0.0))
+        ratio = remaining if remaining <= T.CLEAR_PROJECTIVE_RATIO else ratio
     reason = (
         f"the images fit {ratio:.1f} times worse with these cameras than with such as no lens makes: a camera zoomed, or "
         "something moves, or parts of the scene do not belong together"

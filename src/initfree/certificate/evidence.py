@@ -23,7 +23,18 @@ from initfree.certificate.coincident import twin_share
 from initfree.certificate.contradiction import Contradiction, contradiction
 from initfree.certificate.depth_halves import near_against_far, random_halves
 from initfree.certificate.focal import FocalLengths, focal_rise
-from initfree.certificate.freer import FOCAL, LENS, RADIAL, Freed, by_image, euclidean_to_projective, freed, settled, some
+from initfree.certificate.freer import (
+    FOCAL,
+    LENS,
+    RADIAL,
+    Freed,
+    by_image,
+    euclidean_to_projective,
+    freed,
+    settled,
+    shuttered,
+    some,
+)
 from initfree.certificate.hinge import Hinge, thinnest_hinge
 from initfree.certificate.history import History
 from initfree.certificate.joint import Joint, weakest_joint
@@ -329,6 +340,11 @@ class Evidence:
         return freed(problem, held, FOCAL, by_image(problem))
 
     @cached_property
+    def with_shutter(self) -> Freed:
+        """With a rolling shutter, see `freer.shuttered`."""
+        return shuttered(*self._settled)
+
+    @cached_property
     def near_far(self) -> tuple[float, float] | None:
         """See `depth_halves.near_against_far`."""
         return near_against_far(*self._settled)
@@ -439,6 +455,7 @@ _EXPENSIVE: dict[str, Callable[[Evidence], dict[str, float]]] = {
     "with_radial": lambda e: e.with_radial.figures("radial"),
     "with_lens": lambda e: e.with_lens.figures("lens"),
     "with_own_focal_lengths": lambda e: e.with_own_focal_lengths.figures("own_focal"),
+    "with_shutter": lambda e: e.with_shutter.figures("shutter"),
     "near_far": lambda e: {} if e.near_far is None else {"near_far_auc20": e.near_far[0]},
     "hinge": lambda e: {"hinge_thickness": e.hinge.thickness, "hinge_lever": e.hinge.lever},
 }

@@ -13,7 +13,7 @@ The freest model is an arbitrary 3x4 matrix. The excess cost of Euclidean camera
 model is wrong.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from initfree.certificate.closeness import closeness
 from initfree.data.problem import Problem, restricted
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.thinning import thinned
-from initfree.data.tracks import Index
+from initfree.data.tracks import Array, Index
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.engine.losses import Cauchy
 from initfree.stages.euclidean import AdjustConfig, FreeIntrinsics, adjust, residuals, robust_cost
@@ -36,6 +36,8 @@ _MOST = 0.6
 """share of the observations up to which a subset is used"""
 _STEPS = 30
 _TOLERANCE = 1e-5
+_TURNS = 4
+"""adjustments between which twists of a rolling shutter are found"""
 _FIT = 0.1
 """pixels: errors that are nothing to either"""
 
@@ -85,6 +87,43 @@ def freed(problem: Problem, held: Reconstruction, free: FreeIntrinsics, groups: 
     before, after = robust_cost(problem, held), robust_cost(problem, other)
     auc = closeness(held.R, held.centres, other.R, other.centres, 20.0)
     return Freed((before - after) / max(before, 1e-300), 2.0 * (before - after) / _variance(problem, other), *auc)
+
+
+def shuttered(problem: Problem, held: Reconstruction) -> Freed:
+    """The effect of a rolling shutter on a reconstruction that is `settled`: rows are read one after the other.
+
+    A camera that moves evenly meanwhile has a twist (ω, ν) in a unit of rows: a point x in its frame is seen as x + y (ω x x
+    + ν) in row y. To first order its observations move by y J (ω x x + ν); twists and cameras are found in turn.
+    """
+    still, other = problem, held
+    for _ in range(_TURNS):
+        still = replace(problem, m=problem.m - _moved_by_rows(problem, other))
+        other = _adjusted(still, other, FreeIntrinsics(), problem.camera_ids)
+    before, after = robust_cost(problem, held), robust_cost(still, other)
+    freedom = _freedom(problem)
+    saved = 1.0 - after / max(before, 1e-300) * freedom / max(freedom - 6 * problem.tracks.cameras, 1)
+    auc = closeness(held.R, held.centres, other.R, other.centres, 20.0)
+    return Freed(saved, 2.0 * (before - after) / _variance(still, other), *auc)
+
+
+def _moved_by_rows(problem: Problem, reconstruction: Reconstruction) -> Array:
+    """(observations, 2): how far the twist that fits an image's residuals best moves its observations."""
+    t, (R, centre, focal, _) = problem.tracks, reconstruction.cameras
+    x = np.einsum("nij,nj->ni", R[t.cam], reconstruction.xyz[t.landmark]) + centre[t.cam]
+    r = residuals(problem, reconstruction)
+    z, f, row = np.where(r.in_front, x[:, 2], np.inf), focal[t.cam], problem.m[:, 1]
+    J = np.zeros((t.observations, 2, 3))
+    J[:, 0, 0] = J[:, 1, 1] = f / z
+    J[:, :, 2] = -f[:, None] * x[:, :2] / z[:, None] ** 2
+    spin = np.cross(np.eye(3), x[:, None, :]).swapaxes(1, 2)
+    A = row[:, None, None] * np.concatenate([J @ spin, J], axis=2)
+    off = np.where(r.within(INLIER_PIXELS)[:, None], -r.vectors / problem.unit, 0.0)
+    weight = (r.within(INLIER_PIXELS) / (1.0 + (r.error / INLIER_PIXELS) ** 2))[:, None, None]
+    N, b = np.zeros((t.cameras, 6, 6)), np.zeros((t.cameras, 6))
+    np.add.at(N, t.cam, A.swapaxes(1, 2) @ (weight * A))
+    np.add.at(b, t.cam, np.einsum("nai,na->ni", weight * A, off))
+    N += 1e-9 * np.trace(N, axis1=1, axis2=2)[:, None, None] * np.eye(6) + 1e-300 * np.eye(6)
+    return np.einsum("nai,ni->na", A, np.linalg.solve(N, b[:, :, None])[:, :, 0][t.cam])
 
 
 def euclidean_to_projective(problem: Problem, reconstruction: Reconstruction) -> float:

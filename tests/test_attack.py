@@ -41,8 +41,8 @@ def test_what_they_do_tell_is_accepted(name: str):
     assert result.certificate.evidence.determination.rotation_auc20 > 98.0
 
 
-def test_equal_towers_that_were_taken_for_one_need_a_second_start():
-    """Their tracks are cut and the rest is solved again; nothing that could say otherwise confirms it: not accepted."""
+def test_equal_towers_that_were_taken_for_one_are_not_accepted_as_one():
+    """Their tracks are divided and all is solved again, here in vain: too few other tracks join the towers."""
     result, _ = attacked("adversarial-towers")
     assert not result.accepted
     assert "look alike" in result.certificate.reason

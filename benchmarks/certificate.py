@@ -356,7 +356,8 @@ def show(runs: Path, figure: Path | None = None, markdown: Path | None = None) -
     """
     rows = load_runs(runs)
     auto, single = rows[rows["method"] == "auto"], rows[rows["method"] != "auto"]
-    known = rows[rows["refine_residual"].notna()]
+    # Right by luck, where the observations do not determine it: refused as it should be.
+    known = rows[rows["refine_residual"].notna() & (rows["failed"] | rows["determined"])]
     areas = {label: roc_auc(known, column) for column, label in PREDICTORS.items()}
     groups = {
         "auto, kinds that nothing was chosen on": auto[auto["set"].map(judging)],

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import initfree
-from initfree.auto.search import Search
+from initfree.auto.search import Search, voted_with_rotations
 from initfree.auto.solution import Solution, Start
+from initfree.auto.start import run_start
 from initfree.certificate import Evidence, certify, judge
 from initfree.certificate.checks import LENS, METRIC, NOT_TWICE, ONE_JOINT
 from initfree.certificate.coincident import parts_of_twins
@@ -20,14 +21,23 @@ from initfree.stages.euclidean.residuals import consensus
 pytestmark = pytest.mark.slow
 
 
-def made(name: str, seed: int = 0, **spoilt: float) -> Dataset:
-    return generate(f"adversarial-{name}", seed=seed, shuffle=True, noise=0.5, **spoilt)
+def made(name: str, **spoilt: float) -> Dataset:
+    return generate(f"adversarial-{name}", seed=0, shuffle=True, noise=0.5, **spoilt)
 
 
 def solved(dataset: Dataset, *skip: str) -> tuple[initfree.Result, initfree.Metrics]:
     problem = initfree.load(dataset.to_colmap(noisy=True))
     result = initfree.solve(problem, initfree.SolveConfig(skip=skip))
     return result, initfree.evaluate(result, dataset.to_colmap())
+
+
+def first_found(problem: initfree.Problem) -> Solution:
+    """The first start that knows of wrong matches, before anything is mended."""
+    search = Search(problem, initfree.SolveConfig())
+    (start,) = voted_with_rotations(search)
+    found = run_start(problem, start, lambda: search.baselines)
+    assert isinstance(found, Solution)
+    return found
 
 
 def failed(result: initfree.Result) -> set[str]:
@@ -64,10 +74,10 @@ def test_intrinsics_that_were_exchanged_are_found():
 def test_equal_towers_that_wrong_pairs_of_images_join_come_apart():
     dataset = made("wrong-pairs")
     problem = initfree.load(dataset.to_colmap(noisy=True))
-    doubled = initfree.solve(problem, strategy="single")
+    doubled = first_found(problem)
     assert not doubled.accepted
-    assert NOT_TWICE in failed(doubled)
-    assert doubled.certificate.evidence.twin_share > 0.3
+    assert NOT_TWICE in {finding.check for finding in doubled.certificate.findings if not finding.passed}
+    assert doubled.evidence.twin_share > 0.3
     result, metrics = solved(dataset)
     assert result.accepted, result.certificate.reason
     assert min(metrics.rotation_auc20, metrics.translation_auc20) > 95.0
@@ -77,8 +87,8 @@ def test_equal_towers_that_wrong_pairs_of_images_join_come_apart():
 
 def test_twin_landmarks_say_which_images_belong_together():
     dataset = made("wrong-pairs", wrong_pairs=2)
-    result = initfree.solve(initfree.load(dataset.to_colmap(noisy=True)), strategy="single")
-    problem, found = result.problem, result.reconstruction
+    doubled = first_found(initfree.load(dataset.to_colmap(noisy=True)))
+    problem, found = doubled.problem, doubled.reconstruction
     counts = consensus(problem, found)
     group = parts_of_twins(problem.tracks, problem.unit, found.cameras, found.xyz, counts)
     assert group is not None
@@ -102,9 +112,8 @@ def test_a_zoom_is_no_rolling_shutter():
     dataset = made("zoom-arc", focal_variation=0.1)
     problem = initfree.load(dataset.to_colmap(noisy=True))
     result = initfree.solve(problem, initfree.SolveConfig(skip=("own cameras", "another lens")))
-    evidence = result.certificate.evidence
-    assert evidence.with_shutter.saved < 0.3
     assert METRIC in failed(result)
+    assert result.certificate.evidence.asked("with_shutter")
 
 
 def at_the_truth(dataset: Dataset, problem: initfree.Problem) -> initfree.Reconstruction:

@@ -248,7 +248,7 @@ def test_options_that_mean_nothing_are_refused(options):
 
 
 def test_a_model_without_observations_is_refused():
-    with pytest.raises(InputError, match="images with a pose"):
+    with pytest.raises(InputError, match="has poses of 0 images"):
         adjust(pycolmap.Reconstruction())
 
 

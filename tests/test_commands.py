@@ -26,11 +26,11 @@ def fails(capsys, *arguments: object) -> str:
     """Exit code 2, one line on stderr, nothing on stdout."""
     assert run(*arguments) == 2
     out, err = capsys.readouterr()
-    assert err.startswith("initfree: error: ")
-    assert err.count("\n") == 1
-    assert "Traceback" not in err
+    lines = [line for line in err.splitlines() if "compiling kernels" not in line]  # where nothing is compiled yet
+    assert len(lines) == 1
+    assert lines[0].startswith("initfree: error: ")
     assert out == ""
-    return err
+    return f"{lines[0]}\n"
 
 
 def test_solve_writes_a_model_and_run_json(tmp_path, model, capsys):
@@ -148,7 +148,7 @@ def test_problems_that_cannot_be_solved(tmp_path, capsys):
     bare.mkdir()
     only_cameras(10, points=False).write_text(str(bare))
     assert "no observations" in fails(capsys, "solve", bare, "--output", out)
-    for cameras, word in ((1, "1 image has"), (2, "2 images have")):
+    for cameras, word in ((1, "has 1 image;"), (2, "has 2 images;")):
         directory = tmp_path / str(cameras)
         directory.mkdir()
         only_cameras(cameras).write_text(str(directory))
@@ -191,7 +191,7 @@ def test_bad_bal_files(tmp_path, capsys):
         (("--formulation", "nose"), "pose-rot"),
         (("--init", "guess"), "spectral"),
         (("--min-obs", 1), "min_obs"),
-        (("--min-obs", 50), "min_obs"),
+        (("--min-obs", 50), "min-obs"),
         (("--seed", -1), "seed"),
         (("--max-iterations", 0), "max_iterations"),
         (("--loss", "cauchy", "--loss-scale", -1), "loss_scale"),
@@ -331,7 +331,7 @@ def test_two_images_are_refused_at_once(tmp_path, capsys):
     rows = "\n".join(f"cam{k},{f},{3 * f % 640},{7 * f % 480},640,480" for k in range(2) for f in range(40))
     table = write(tmp_path / "two.csv", f"camera,frame,x,y,width,height\n{rows}\n")
     said = fails(capsys, "solve", table, "--output", tmp_path / "out")
-    assert "2 images have observations; expected at least 3, because two images do not check each other" in said
+    assert "has 2 images; expected at least 3, because two images do not check each other" in said
 
 
 def test_a_formulation_of_a_file(tmp_path, model, capsys):

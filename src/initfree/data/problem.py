@@ -170,14 +170,10 @@ def build_problem(observations: Observations, min_obs: int = 3, among: NDArray[n
     if min_obs < 2:
         raise InputError(f"min_obs is {min_obs}; expected at least 2, because one observation fixes no landmark")
     o = observations
+    _check_count(o, len(o.images))
     if len(o.image) == 0:
         raise InputError(f"{o.source} has no observations: none of its keypoints belongs to a landmark")
-    seeing = len(np.unique(o.image))
-    if seeing < 3:
-        images = "1 image has" if seeing == 1 else f"{seeing} images have"
-        raise InputError(
-            f"{o.source}: {images} observations; expected at least 3, because two images do not check each other"
-        )
+    _check_count(o, len(np.unique(o.image)), " with observations")
     _, landmark = np.unique(o.landmark_id, return_inverse=True)
     wanted = np.ones(len(landmark), dtype=bool) if among is None else among[o.image]
     keep = _filter(o.image, landmark, wanted, min_obs)
@@ -226,6 +222,13 @@ def build_problem(observations: Observations, min_obs: int = 3, among: NDArray[n
         intrinsics="given" if o.intrinsics == "known" else "free",
         rays=o.intrinsics != "unknown",
     )
+
+
+def _check_count(observations: Observations, count: int, which: str = "") -> None:
+    if count < 3:
+        images = "1 image" if count == 1 else f"{count} images"
+        expected = "expected at least 3, because two images do not check each other"
+        raise InputError(f"{observations.source} has {images}{which}; {expected}")
 
 
 def neighbours_together(cam: Index, ids: Index, point: Index) -> tuple[Index, Index]:

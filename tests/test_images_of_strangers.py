@@ -69,6 +69,15 @@ def test_damaged_headers_have_no_size_or_one(tmp_path_factory, data, kind):
     assert size is None or min(size) >= 0
 
 
+@pytest.mark.parametrize("target", ["/proc/self/environ", "/proc/kmsg"])
+def test_files_of_proc_are_no_images(tmp_path, target):
+    """They are regular, of no bytes, and to read some of them is to wait."""
+    path = tmp_path / "image.jpg"
+    path.symlink_to(target)
+    with pytest.raises(InputError, match=r"image\.jpg is empty"):
+        check_image(path)
+
+
 def test_bombs_are_refused_wherever_images_are_read(tmp_path, model, capsys):
     images = photographs(tmp_path / "images", (640, 480))
     bomb(images / NAMES[3])

@@ -18,6 +18,8 @@ _HEAD = 1024
 
 def check_image(path: Path) -> tuple[int, int] | None:
     """Width and height, None where the header has a form that is not known here; InputError for one that is a bomb."""
+    if path.stat().st_size == 0:  # files of /proc are too, and some of them wait for ever
+        raise InputError(f"{path} is empty; expected an image")
     with opened(path) as stream:
         size = _size(stream)
     if size is not None:

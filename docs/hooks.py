@@ -71,7 +71,7 @@ def _described(help_: str) -> list[str]:
     lines = [f"`{line[7:]}`" if line.startswith("usage: ") else _cell(line) for line in about.splitlines()]
     for title, text in zip(sections[::2], sections[1::2], strict=True):
         rows = [row for row in text.splitlines() if row.strip() and not row.strip().startswith("---")]
-        lines += ["", f"**{title}**", "", "| | |", "|---|---|"]
+        lines += ["", f"**{title}**", "", "| option | meaning |", "|---|---|"]
         for row in rows:
             option, _, words = row.strip().partition("  ")
             if row.startswith("   "):  # below an option that takes the whole width

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from models import to_reconstruction
 from posed_files import kapture, metashape, nerfstudio, openmvg
 from scipy.spatial.transform import Rotation
 from synthetic import Scene, ring
@@ -491,3 +492,15 @@ def test_distortion_of_metashape(tmp_path, scene):
     assert len(found) == scene.tracks.observations
     for k, j, m in zip(scene.tracks.cam, scene.tracks.landmark, scene.m, strict=True):
         assert found[k, j] == pytest.approx(m, abs=1e-7)
+
+
+def test_a_project_with_a_model_and_a_database_says_which_was_read(tmp_path, scene):
+    (tmp_path / "sparse" / "0").mkdir(parents=True)
+    to_reconstruction(scene).write(str(tmp_path / "sparse" / "0"))
+    assert load_observations(tmp_path).notes == ()
+    (tmp_path / "database.db").write_bytes(b"")
+    (note,) = load_observations(tmp_path).notes
+    assert note.startswith(
+        f"the observations are those of the model in {tmp_path / 'sparse' / '0'}; {tmp_path / 'database.db'}"
+    )
+    assert load_observations(tmp_path / "sparse" / "0").notes == ()

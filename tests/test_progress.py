@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 from threading import Event
 
@@ -121,3 +122,14 @@ def test_the_closing_table_speaks_of_the_result(tmp_path, model, capsys):
     assert "mean residual" in out
     assert "before the adjustment" in out
     assert str(tmp_path / "out" / "summary.html") in out.replace("\n", "")
+
+
+def test_the_line_stays_within_the_terminal():
+    stream = io.StringIO()
+    console = Console(file=stream, width=40, force_terminal=True)
+    with SolveProgress(Shown(), console) as progress:
+        progress("unit-circle-shuffled, another seed: adjustment", 4, Iteration(12.5, 1e-3, 0.1, 1.0, True, 0.1))
+        progress._tell(1e9, 0.0)
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", stream.getvalue()).replace("\r", "\n")
+    assert "…" in shown
+    assert max(map(len, shown.splitlines())) <= 40

@@ -30,6 +30,11 @@ def test_every_page_is_there(site: Path):
     for page in ("index.html", "quickstart/index.html", "results/index.html", "api/index.html", "mathematics/index.html"):
         assert (site / page).is_file(), page
     assert "rotation_auc5" in (site / "api" / "index.html").read_text()
+    assert "<math" in (site / "mathematics" / "index.html").read_text(), "formulas need no script"
+    options = (site / "commands" / "index.html").read_text()
+    for told in ("initfree bench run", "--pairs {auto,exhaustive,sequential}", "--scale-points STR STR", "PATH"):
+        assert told in options
+    assert "{None}" not in options
     assert "ose_rows" in (site / "mathematics" / "index.html").read_text(), "the code beside its equation"
 
 

@@ -1,6 +1,7 @@
 """Mistakes in a table of detections: each is said in one sentence, before the solve where it can be, after it where not."""
 
 import csv
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -139,7 +140,18 @@ def test_what_only_a_solve_shows_is_tried_and_said(tmp_path, mistake, capsys):
 def test_places_of_the_points_and_a_known_length_frame_by_frame(tmp_path, capsys):
     out, scale = tmp_path / "out", ("--scale", 0.4, "--scale-points", "/tip", "/tail")
     assert run("solve", write(tmp_path / "table.csv", ROWS), "-o", out, *scale) == 0
-    assert "/tip to /tail is 0.4; single frames differ by" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "/tip to /tail is 0.4; single frames differ by" in printed
+    assert "centre, unit of --scale" in printed
+    twice = tmp_path / "twice"
+    assert run("solve", tmp_path / "table.csv", "-o", twice, "--scale", 0.8, "--scale-points", "/tip", "/tail") == 0
+    capsys.readouterr()
+    extents = [
+        json.loads((one / "run.json").read_text())["uncertainty"]["scene_extent_in_unit_of_scale"] for one in (out, twice)
+    ]
+    assert extents[1] == pytest.approx(2.0 * extents[0])
+    # The cameras stand about four metres from the middle.
+    assert 1.0 < extents[0] < 10.0
     with (out / "points.csv").open() as stream:
         rows = list(csv.DictReader(stream))
     assert len(rows) == 240

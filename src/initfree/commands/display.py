@@ -66,7 +66,7 @@ def print_result(console: Console, result: Result, run: dict[str, Any], *, verbo
     else:
         deviations = "not determined"
     console.print(f"one standard deviation: {deviations}", soft_wrap=True)
-    print_cameras(console, result.cameras)
+    print_cameras(console, result.cameras, run["uncertainty"].get("scene_extent_in_unit_of_scale"))
     late = [f"{name} is out of step: it {how}" for name, how in run["out_of_step"].items()]
     for note in [*(one for one in late if one not in run["verdict"]), *run["notes"]]:
         console.print(f"note: {note}", soft_wrap=True)
@@ -95,8 +95,11 @@ def _print_stages(console: Console, result: Result, verbose: bool) -> None:
         )
 
 
-def print_cameras(console: Console, cameras: tuple[CameraReport, ...]) -> None:
-    """A line for each camera of an array; of many images, those with the largest share of wrong detections."""
+def print_cameras(console: Console, cameras: tuple[CameraReport, ...], extent: float | None = None) -> None:
+    """A line for each camera of an array; of many images, those with the largest share of wrong detections.
+
+    `extent`: of the scene, in the unit of --scale, where that is given; else places are shares of it.
+    """
     shown, which = sorted(cameras, key=lambda one: natural(one.name)), "each camera"
     if len(cameras) > ALL_SHOWN:
         which = f"worst {FEW} of {len(cameras)} images"
@@ -105,10 +108,11 @@ def print_cameras(console: Console, cameras: tuple[CameraReport, ...]) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("camera", overflow="fold")
     found = any(one.focal_share is not None for one in shown)
-    for column in ("detections", "wrong", "mean error", "rotation", "centre", *(["focal length"] if found else [])):
+    centre = "centre" if extent is None else "centre, unit of --scale"
+    for column in ("detections", "wrong", "mean error", "rotation", centre, *(["focal length"] if found else [])):
         table.add_column(column, justify="right", no_wrap=True)
     for one in shown:
-        place = [f"± {one.rotation_degrees:.2g}°", f"± {one.centre_share_of_extent:.2g}"]
+        place = [f"± {one.rotation_degrees:.2g}°", f"± {one.centre_share_of_extent * (extent or 1.0):.2g}"]
         if not one.rotation_degrees < UNDETERMINED:
             place = ["open", "open"]
         focal = [] if one.focal_share is None else [f"± {one.focal_share:.2g}"]

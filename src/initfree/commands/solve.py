@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import tyro
 from rich.console import Console
 
@@ -31,7 +32,7 @@ from initfree.io.alignment import Alignment, align_written
 from initfree.io.colmap import find_model
 from initfree.io.export import check_images
 from initfree.io.load import image_names, load, load_model
-from initfree.io.run_json import plain
+from initfree.io.run_json import plain, write_json
 from initfree.io.staged import staged_directory
 from initfree.io.trajectories import write_trajectories
 from initfree.io.write import COMMAND, planned, write_into
@@ -153,6 +154,9 @@ def solve(
         facts = {"options": _options(asked | asdict(alignment)), "truth": named, "metrics": scores, "seconds": took}
         run = write_into(result, staging, images, others=results[1:], summary=summary, **facts)
         misplaced = _align(staging, alignment)
+        if alignment.scale is not None and misplaced is None:
+            run["uncertainty"]["scene_extent_in_unit_of_scale"] = _extent(result, staging)
+            write_json(staging / "run.json", run)
         length = None if o.moments is None else write_trajectories(staging, alignment)
     if shown.json_lines:
         progress.finished(result, output, scores)
@@ -187,6 +191,14 @@ def _align(staging: Path, alignment: Alignment) -> InputError | None:
     except InputError as error:
         return error
     return None
+
+
+def _extent(result: Result, staging: Path) -> float:
+    """The scene's extent in the unit of the written model."""
+    written, solved = load_model(staging / "sparse" / "0"), result.reconstruction
+    at = [written.names.index(name) for name in solved.names]
+    spread = [float(np.linalg.norm(centres - centres.mean(axis=0))) for centres in (written.centres[at], solved.centres)]
+    return result.uncertainty.extent * spread[0] / spread[1]
 
 
 def _show(

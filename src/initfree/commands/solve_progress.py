@@ -131,7 +131,7 @@ class SolveProgress:
             self._console.print(self._line(now), soft_wrap=True)
         elif self._live is not None and since >= refresh:
             self._told = now
-            self._live.update(Text(self._line(now)), refresh=True)
+            self._live.update(Text(self._line(now), no_wrap=True, overflow="ellipsis"), refresh=True)
 
     def _watched(self) -> None:
         while not self._ended.wait(_WATCH_SECONDS):

@@ -30,7 +30,7 @@ _ASIDE, _ABOVE, _ELEVATIONS = 14.0, 14.0, (8.0, 60.0)
 """degrees from straight behind, so that depth shows"""
 _BACK = 2.7
 """distance of the eye from what it looks at, in reaches; that of scene.js"""
-_IN_FRONT, _SMALLEST, _NEARER = 1.5, 2.2, 0.8
+_IN_FRONT, _SMALLEST, _NEARER = 2.0, 2.6, 0.8
 """of the eye: farther back than the cameras, at most so much farther than the scene needs; closer than a ring needs"""
 _FRAMED = 0.9
 """share of the scene that a picture frames"""

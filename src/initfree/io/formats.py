@@ -1,7 +1,7 @@
 """The registry of input formats: one entry a format, one reader a file. `initfree formats` lists them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,12 @@ def _colmap_observations(path: Path, asked: Asked) -> Observations:
     degraded = path / "noisy" / "0"
     if directory != path and (path / "dataset.json").is_file() and colmap.find_model(degraded) == degraded:
         directory = degraded
-    return colmap.read_observations(directory, asked.intrinsics or "known")
+    found = colmap.read_observations(directory, asked.intrinsics or "known")
+    database = path / "database.db"
+    if directory in (path, degraded) or not database.is_file():
+        return found
+    note = f"the observations are those of the model in {directory}; {database} is another input, with all matches"
+    return replace(found, notes=(*found.notes, note))
 
 
 def _colmap_directory(path: Path) -> Path:

@@ -466,6 +466,12 @@ def test_matrices_that_are_no_pose(tmp_path, scene):
     path.write_text(json.dumps(told))
     with pytest.raises(initfree.InputError, match=r"'image2\.jpg' has .* for a rotation"):
         load_model(path)
+    path = bundler(tmp_path / "bundler", scene)
+    lines = path.read_text().splitlines()
+    lines[3] = "1e37 0 0"  # the first camera's first row
+    path.write_text("\n".join(lines))
+    with pytest.raises(initfree.InputError, match=r" has \[\[1e\+37, .* for a rotation"):
+        load_model(path)
 
 
 def test_sensors_of_a_rig_of_kapture(tmp_path, scene):

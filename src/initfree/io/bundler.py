@@ -12,6 +12,7 @@ from initfree.data.files import beginning, read_text
 from initfree.data.observations import Intrinsics, Observations
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array
+from initfree.io.posed import rotations
 from initfree.io.rows import centred_camera, observations_of_rows, size_around
 from initfree.io.words import Views, Words, read_views
 
@@ -48,9 +49,9 @@ def reconstruction_of(path: Path) -> Reconstruction:
     """The file's own cameras and points."""
     bundle = _read(path)
     placed = np.flatnonzero(bundle.cameras[:, 0] > 0.0)
-    R = _TURN @ bundle.cameras[placed, 3:12].reshape(-1, 3, 3)
-    t = bundle.cameras[placed, 12:] @ _TURN
     names = tuple(bundle.names[k] for k in placed)
+    R = _TURN @ rotations(path, bundle.cameras[placed, 3:12].reshape(-1, 3, 3), names)
+    t = bundle.cameras[placed, 12:] @ _TURN
     return Reconstruction.of_poses(names, R, t, np.arange(1, len(bundle.views.xyz) + 1), bundle.views.xyz)
 
 

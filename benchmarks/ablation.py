@@ -313,9 +313,12 @@ def table(rows: dict[tuple[str, str | None], dict[str, Any]]) -> str:
         "| " + " | ".join(COLUMNS) + " |",
         "| --- |" + " ---: |" * (len(COLUMNS) - 1),
     ]
+    idle: list[str] = []
     for words, parts in (("round", ROUNDS), ("step", (*FINISH, *MEND))):
-        lines += [line_of(part.name, rows).replace("| ", f"| {words}: ", 1) for part in parts]
-    return "\n".join([*lines, ""])
+        acting = {without for _, without in rows}
+        lines += [line_of(part.name, rows).replace("| ", f"| {words}: ", 1) for part in parts if part.name in acting]
+        idle += [part.name for part in parts if part.name not in acting]
+    return "\n".join([*lines, "", *([f"These act in none of the cases: {', '.join(idle)}.", ""] if idle else [])])
 
 
 def show(rows: Path, markdown: Path | None = None) -> None:

@@ -468,9 +468,9 @@ def test_matrices_that_are_no_pose(tmp_path, scene):
         load_model(path)
     path = bundler(tmp_path / "bundler", scene)
     lines = path.read_text().splitlines()
-    lines[3] = "1e37 0 0"  # the first camera's first row
+    lines[3] = "30 0 0"  # the first row of the first camera
     path.write_text("\n".join(lines))
-    with pytest.raises(initfree.InputError, match=r" has \[\[1e\+37, .* for a rotation"):
+    with pytest.raises(initfree.InputError, match=r" has .* for a rotation"):
         load_model(path)
 
 

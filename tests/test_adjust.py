@@ -140,6 +140,24 @@ def test_an_image_may_see_a_point_twice():
     assert found.cost == pytest.approx(by_ceres(start)[0], rel=SAME)
 
 
+def test_observations_behind_their_camera_cost_nothing():
+    start = synthesized("SIMPLE_PINHOLE")
+    for point_id in list(start.points3D)[:3]:
+        elements = start.points3D[point_id].track.elements
+        before = start.images[elements[0].image_id]
+        place = 1.3 * before.projection_center()  # cameras stand around the world's middle
+        start.points3D[point_id].xyz = place
+        for element in elements:
+            image = start.images[element.image_id]
+            if (pixel := image.project_point(place)) is not None:
+                image.points2D[element.point2D_idx].xy = pixel
+        assert before.project_point(place) is None
+    found = adjust(start)
+    assert found.behind >= 3
+    assert found.initial_cost < 1e6
+    assert found.cost == pytest.approx(by_ceres(start)[0], rel=SAME)
+
+
 def test_what_is_constant_stays():
     start = synthesized()
     names = tuple(sorted(image.name for image in start.images.values())[:2])

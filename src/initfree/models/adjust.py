@@ -115,7 +115,7 @@ class Adjusted:
     convergence: Convergence
     observations: int
     behind: int
-    """observations behind their camera or beyond twice its focal length, which do not pull"""
+    """observations that begin behind their camera or beyond twice its focal length, which neither pull nor cost"""
     _free: bool
 
     @property
@@ -185,6 +185,10 @@ def _adjust(model: pycolmap.Reconstruction, options: AdjustOptions) -> Adjusted:
         layout, view = replace(layout, positions=positions), _aligned(view, layout.poses(view.R, view.t), positions)
     prior = lenses.prior(_NO_PRIOR)
     stage = IntrinsicsAdjustment(arrays.tracks, arrays.keypoints, view, prior=prior, layout=layout)
+    if (unusable := stage.unusable).any():
+        # As in Ceres they cost nothing: a constant would hide what the others gain from the tolerance.
+        used = np.where(unusable, 0.0, 1.0)
+        stage = IntrinsicsAdjustment(arrays.tracks, arrays.keypoints, view, prior=prior, layout=layout, weight=used)
     limits = LMConfig(options.max_iterations, options.tolerance, check_plateau=False)
     convergence = stage.minimise(limits, options.robust)
     last = convergence.history[-1] if convergence.history else None
@@ -196,7 +200,11 @@ def _adjust(model: pycolmap.Reconstruction, options: AdjustOptions) -> Adjusted:
             f"the cost of the model is {convergence.cost}; expected poses and points that observations can pull"
         )
     return Adjusted(
-        arrays.written(model, stage.view), convergence, arrays.tracks.observations, stage.unusable, bool(options.free)
+        arrays.written(model, stage.view),
+        convergence,
+        arrays.tracks.observations,
+        int(np.count_nonzero(unusable)),
+        bool(options.free),
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from initfree.data.tracks import Array, Index, Tracks
@@ -244,11 +245,11 @@ class IntrinsicsAdjustment(RobustStage):
         return len(self._prior) - 1 + 3 * int(np.count_nonzero(held)) - 7
 
     @property
-    def unusable(self) -> int:
-        """Observations at or behind their camera, or beyond the worst error: they have no derivative."""
+    def unusable(self) -> NDArray[np.bool_]:
+        """(observations,) at or behind their camera, or beyond the worst error: they have no derivative."""
         x = self._layout.seen(self.view.points(self._tracks), self._tracks.cam)
         _, by_x, _ = self._projection.linearised(self.view.lenses, x)
-        return int(np.count_nonzero(~by_x.any(axis=(1, 2))))
+        return ~by_x.any(axis=(1, 2))
 
     @property
     def squared_residuals(self) -> Array:

@@ -249,7 +249,7 @@ class IntrinsicsAdjustment(RobustStage):
         """(observations,) at or behind their camera, or beyond the worst error: they have no derivative."""
         x = self._layout.seen(self.view.points(self._tracks), self._tracks.cam)
         _, by_x, _ = self._projection.linearised(self.view.lenses, x)
-        return ~by_x.any(axis=(1, 2))
+        return np.logical_not(by_x.any(axis=(1, 2)))
 
     @property
     def squared_residuals(self) -> Array:

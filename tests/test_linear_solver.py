@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 from synthetic import random_tracks, ring
 
 import initfree
+from initfree.benchmark.series_gap import series_gap
 from initfree.data.tracks import Array, Tracks
 from initfree.engine.levenberg_marquardt import LMConfig
 from initfree.engine.linear_solver import LinearSolver, conjugate_gradients, power_series
@@ -16,6 +17,8 @@ from initfree.errors import InputError
 from initfree.formulations import LinearFormulation, make
 from initfree.formulations.base import homogeneous
 from initfree.formulations.pose_rot import RelativeRotations, RotationTerm
+from initfree.generator import generate
+from initfree.stages.initialization import initialize
 from initfree.stages.varpro import VariableProjection
 
 INEXACT = ("power", "pcg")
@@ -190,3 +193,28 @@ def _dense_at(stage: VariableProjection, tracks: Tracks) -> tuple:
     assert isinstance(formulation, LinearFormulation)
     r = np.einsum("nka,na->nk", formulation.rows(m), project(tracks, stage.P, stage.X) - homogeneous(m))
     return tracks, formulation.rows(m), r, stage.P, stage.X
+
+
+def test_the_slowest_direction_of_the_series_is_that_of_its_matrix():
+    case = Case(3)
+    damping = 1e-3
+    system = case.system("power")
+    assert isinstance(system.matrix, ImplicitMatrix)
+    n = 12 * len(case.P)
+    H, _ = case.dense.rw2_system(None)
+    shifted = H + damping * np.eye(n)
+    blocks = case.system("power").matrix
+    assert isinstance(blocks, ImplicitMatrix)
+    E = np.column_stack([-blocks.product(unit.reshape(-1, 3, 4), 0.0).reshape(-1) for unit in np.eye(n)])
+    found = system.matrix.spectrum(damping, n)
+    expected = np.sort(np.linalg.eigvals(np.linalg.solve(shifted + E, shifted)).real)
+    assert_allclose(found, expected, atol=1e-9)
+
+
+def test_what_a_term_gains_is_small_where_cameras_share_landmarks_with_their_neighbours_only():
+    gaps = []
+    for angle in (180.0, 60.0):
+        data = generate("set1", cameras=24, points=200, density=5.0, visibility="frustum", track_angle=angle)
+        problem = initfree.load(data.to_colmap())
+        gaps.append(series_gap(problem, initialize("normal", problem.tracks, 0)))
+    assert gaps[0] > 2.0 * gaps[1] > 0.0

@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,6 +11,7 @@ import numpy as np
 import pycolmap
 
 from initfree.benchmark.jobs import DataSpec
+from initfree.benchmark.series_gap import series_gap
 from initfree.benchmark.sources import bal_problems, densified
 from initfree.data.camera_graph import spectral_gap, without_diagonal
 from initfree.data.problem import Problem, build_problem
@@ -24,6 +25,7 @@ from initfree.generator.presets import override
 from initfree.io import bal
 from initfree.io.load import load_model, load_observations
 from initfree.stages.euclidean import AdjustConfig, FreeIntrinsics, adjust
+from initfree.stages.initialization import INITIALIZATIONS, initialize
 from initfree.stages.upgrade.linear1997 import nullity
 
 PAPER_SCALE = 41.0
@@ -54,6 +56,9 @@ class Data:
     truth: Reconstruction
     true_reconstruction: Reconstruction
     """the truth over the problem's cameras and landmarks, where stage 1 or an oracle may start"""
+    seed: int = 0
+    series_gaps: dict[str, float] = field(default_factory=dict)
+    """by start, as they were needed"""
 
     @cached_property
     def nullity(self) -> int:
@@ -72,6 +77,13 @@ class Data:
         tracks = self.problem.tracks
         lengths = np.diff(tracks.ptr)
         return spectral_gap(tracks.sharing(1.0 / np.sqrt(lengths[tracks.landmark])))
+
+    def series_gap(self, init: str) -> float:
+        """`series_gap.series_gap` from the first cameras of a start, of this data's own seed; NaN where it takes too long."""
+        if init not in self.series_gaps:
+            cameras = initialize(init, self.problem.tracks, self.seed) if init in INITIALIZATIONS else None
+            self.series_gaps[init] = float("nan") if cameras is None else series_gap(self.problem, cameras)
+        return self.series_gaps[init]
 
     @property
     def scene_scale(self) -> float:
@@ -113,7 +125,7 @@ def _load_generated(spec: DataSpec, place: Place) -> Data:
     noisy = folder / "noisy" / "0"
     problem = _problem(noisy if noisy.is_dir() else folder, spec)
     truth = load_model(folder)
-    return Data(problem, truth, true_reconstruction(problem, truth))
+    return Data(problem, truth, true_reconstruction(problem, truth), spec.seed)
 
 
 def _make(spec: DataSpec, place: Place, folder: Path) -> None:

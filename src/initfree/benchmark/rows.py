@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
     + [("scene_scale", pa.float64()), ("nullity", pa.float64()), ("failed", pa.bool_())]
     + [(name, pa.float64()) for name in ("ose_residual", "ose_cost", "ose_iterations", "ose_pixels", "ose_gradient")]
     + [("visibility", pa.string())]
-    + [(name, pa.float64()) for name in ("spectral_gap", "walk_gap", "inner_iterations")]
+    + [(name, pa.float64()) for name in ("spectral_gap", "walk_gap", "series_gap", "inner_iterations")]
     + [("ose_reason", pa.string())]
     + [(name, pa.float64()) for name in ("refine_residual", "refine_iterations", "refine_gradient")]
     + [("refine_reason", pa.string()), ("euclidean_cost", pa.float64())]
@@ -63,7 +63,7 @@ def row(job: Job, upgrade: str, data: Data | None = None, error: str = "", **col
         tracks = data.problem.tracks
         start |= {"cameras": len(data.truth.names), "landmarks": tracks.landmarks, "observations": tracks.observations}
         start |= {"scene_scale": data.scene_scale, "nullity": data.nullity, "spectral_gap": data.spectral_gap}
-        start |= {"walk_gap": data.walk_gap}
+        start |= {"walk_gap": data.walk_gap, "series_gap": data.series_gap(job.init)}
     return start | columns
 
 

@@ -22,6 +22,7 @@ from initfree.benchmark.data import Place
 from initfree.benchmark.jobs import DataSpec, Job, expand
 from initfree.benchmark.pictures import picture_of_set, set_name
 from initfree.benchmark.presets import as_table
+from initfree.benchmark.remaining import Remaining
 from initfree.benchmark.sources import set_title
 from initfree.benchmark.store import Store
 from initfree.benchmark.worker import Parcel, Quiet, failures, import_modules, run_job
@@ -60,6 +61,8 @@ class Progress:
     errors: int
     """of them: those that ended in an exception"""
     last: str = ""
+    seconds_left: float | None = None
+    """about; None where too few runs are done to say"""
 
 
 OnProgress = Callable[[Progress], None]
@@ -116,7 +119,8 @@ def _drive(
     on_progress: OnProgress,
 ) -> None:
     have, first_seed = store.keys(), _first_seeds(jobs)
-    ahead = _AHEAD * max(1, len(client.scheduler_info()["workers"]))
+    workers = max(1, len(client.scheduler_info()["workers"]))
+    ahead, remaining = _AHEAD * workers, Remaining(missing, workers)
     waiting, suspects = deque(_tasks(missing, pictures)), deque[Job]()
     under_way: dict[Any, tuple[Job | DataSpec, bool]] = {}
     finished: Any = as_completed(with_results=True, raise_errors=False)
@@ -155,7 +159,8 @@ def _drive(
             made += len(rows)
             solved += sum(not row["failed"] for row in rows)
             errors += sum(bool(row["error"]) for row in rows)
-            on_progress(Progress(len(jobs), done, made, solved, errors, str(task)))
+            remaining.ran(task, parcel.seconds)
+            on_progress(Progress(len(jobs), done, made, solved, errors, str(task), remaining.seconds))
         keep_busy()
 
 

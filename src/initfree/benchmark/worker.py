@@ -5,6 +5,7 @@ import importlib
 import json
 import signal
 import sys
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -31,6 +32,8 @@ class Parcel:
     rows: list[dict[str, Any]]
     history: bytes | None = None
     reconstruction: bytes | None = None
+    seconds: float | None = None
+    """of the worker, without compilation"""
 
 
 class Quiet(WorkerPlugin):
@@ -46,18 +49,20 @@ class Quiet(WorkerPlugin):
 
 def run_job(job: Job, place: Place, pictures: bool) -> Parcel:
     """Never raises: what goes wrong in a job is in its rows."""
-    data = None
+    data, began = None, time.monotonic()
     try:
         import_modules(job.imports, place.search)
         data = load_data(job.data, place)
         with one_blas_thread():
+            warming = time.monotonic()
             _warm(job.method, job.formulation, job.loss, job.data, place)
+            began += time.monotonic() - warming
             outcome = METHODS[job.method](job, data, place)
         history = gzip.compress(json.dumps(outcome.history).encode(), mtime=0) if outcome.history else None
         image = reconstruction(data, outcome.models) if pictures and outcome.models else None
-        return Parcel(job.key, outcome.rows, history, image)
+        return Parcel(job.key, outcome.rows, history, image, time.monotonic() - began)
     except Exception as error:
-        return Parcel(job.key, failures(job, error, data))
+        return Parcel(job.key, failures(job, error, data), seconds=time.monotonic() - began)
 
 
 @cache

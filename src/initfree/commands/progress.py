@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 _LOG_SECONDS = (5.0, 60.0)
 """between two lines, at first and at last: each waits twice as long as the one before"""
-_FEWEST, _SOONEST = 10, 20.0
-"""runs and seconds from which on the remaining time is shown: the first runs wait for kernels"""
 
 
 class SweepProgress:
@@ -31,9 +29,8 @@ class SweepProgress:
             disable=not console.is_terminal,
         )
         self._task: TaskID | None = None
-        self._began = self._logged = time.monotonic()
+        self._logged = time.monotonic()
         self._wait = _LOG_SECONDS[0]
-        self._first = 0
 
     def __enter__(self) -> "SweepProgress":
         self._bar.start()
@@ -46,16 +43,11 @@ class SweepProgress:
         now = time.monotonic()
         if self._task is None:
             self._task = self._bar.add_task("sweep", total=progress.jobs, note="")
-            self._began, self._first = now, progress.done
             if not self._console.is_terminal:
                 self._print(f"{progress.done} of {progress.jobs} runs are there; the first ones wait for kernels to compile")
-        # Of this start alone: what was done before took no time now.
-        run, left = progress.done - self._first, progress.jobs - progress.done
-        elapsed = now - self._began
-        shown = run >= _FEWEST and elapsed >= _SOONEST
         note = f"{progress.solved_rows} of {progress.rows} rows solved"
         note += f", {progress.errors} errors" if progress.errors else ""
-        note += f", {about(elapsed / run * left)} left" if shown and left else ""
+        note += f", {about(progress.seconds_left)} left" if progress.seconds_left else ""
         self._bar.update(self._task, completed=progress.done, note=note)
         if not self._console.is_terminal and now - self._logged >= self._wait:
             self._logged, self._wait = now, min(2.0 * self._wait, _LOG_SECONDS[1])

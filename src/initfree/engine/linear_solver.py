@@ -50,11 +50,12 @@ class Preconditioner:
         """Raises LinAlgError where a damped block is not positive definite."""
         damped = blocks.copy()
         damped[:, np.arange(12), np.arange(12)] += np.broadcast_to(damping, len(blocks) * 12).reshape(-1, 12)
-        self._inverse = np.linalg.inv(np.linalg.cholesky(damped))
+        self.half = np.linalg.inv(np.linalg.cholesky(damped))
+        """L^-1 of A = LL'"""
 
     def __call__(self, x: Array) -> Array:
-        half = self._inverse @ x.reshape(-1, 12, 1)
-        return (self._inverse.transpose(0, 2, 1) @ half).reshape(x.shape)
+        half = self.half @ x.reshape(-1, 12, 1)
+        return (self.half.transpose(0, 2, 1) @ half).reshape(x.shape)
 
 
 def power_series(inverse: Product, coupling: Product, b: Array, limits: LinearSolver) -> Array:

@@ -14,7 +14,7 @@ from initfree.engine.factorisation import factorisation
 from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, minimise
 from initfree.engine.linear_solver import EXACT, LinearSolver
 from initfree.engine.losses import Cauchy, LeastSquares, Loss, scale_from_median
-from initfree.engine.matrix import UNWEIGHTED, BlockMatrix, CameraTerm
+from initfree.engine.matrix import UNWEIGHTED, BlockMatrix, CameraTerm, ImplicitMatrix
 from initfree.engine.quadratic import Eliminated, Quadratic
 from initfree.engine.reduced_system import ReducedSystem
 from initfree.errors import InputError
@@ -22,6 +22,8 @@ from initfree.formulations.base import Formulation, homogeneous
 
 _HELD = 1e-9
 """share of a middling stiffness by which cameras are held in place where nothing else does"""
+_GAUGE = 16
+"""dimension of x -> H x, which changes no residual"""
 _SCALE_MULTIPLE = 3.0
 _SCALE_FLOOR = 2e-3
 """In normalised units, where an image is about 2 wide: around a pixel."""
@@ -161,6 +163,15 @@ class VariableProjection:
 
     def gradient_cosine(self) -> float:
         return self._system.gradient_cosine(self._cost(self.P, self._squared))
+
+    def series_gap(self, damping: float) -> float:
+        """Smallest eigenvalue μ of A^-1 (A - E), that of the gauge's directions left out: along its direction a term of the
+        power series leaves 1 - μ of the error. Needs the linear solver "power", and a problem that is small."""
+        matrix = self._system.matrix
+        assert isinstance(matrix, ImplicitMatrix)
+        self.linearise()
+        shift = damping * self._scale if self._column_scaling else damping
+        return float(matrix.spectrum(shift, _GAUGE + 1)[_GAUGE])
 
     @property
     def loss_scale(self) -> float | None:

@@ -79,7 +79,7 @@ class Data:
         return spectral_gap(tracks.sharing(1.0 / np.sqrt(lengths[tracks.landmark])))
 
     def series_gap(self, init: str) -> float:
-        """`series_gap.series_gap` from the first cameras of a start, of this data's own seed; NaN where it takes too long."""
+        """`series_gap.series_gap` from the first cameras of a start, of this data's own seed; NaN where it is too much."""
         if init not in self.series_gaps:
             cameras = initialize(init, self.problem.tracks, self.seed) if init in INITIALIZATIONS else None
             self.series_gaps[init] = float("nan") if cameras is None else series_gap(self.problem, cameras)

@@ -34,11 +34,8 @@ class Remaining:
         runs, total = (sum(column) for column in zip(*self._took.values(), strict=True)) if self._took else (0.0, 0.0)
         if runs < _FEWEST:
             return None
-        mean = total / runs
-        left = (
-            n * (self._took[kind][1] / self._took[kind][0] if kind in self._took else mean)
-            for kind, n in self._missing.items()
-        )
+        took = {kind: seconds / n for kind, (n, seconds) in self._took.items()}
+        left = (n * took.get(kind, total / runs) for kind, n in self._missing.items())
         return sum(left) / self._workers
 
 

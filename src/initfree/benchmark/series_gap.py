@@ -18,9 +18,9 @@ _ALPHA = 0.05
 def series_gap(problem: Problem, cameras: Array) -> float:
     """Smallest μ = 1 - (contraction of the series) on the first ten steps of a descent with exact steps from these cameras.
 
-    Stage 1 of pOSE, its columns scaled, the damping that Levenberg-Marquardt begins with. Twenty terms leave (1 - μ)^20 of the
-    error along the slowest direction: next to nothing at μ = 0.2, more than a third at 0.05. NaN beyond 64 cameras, because the
-    spectrum is that of a dense matrix.
+    Stage 1 of pOSE, its columns scaled, the damping that Levenberg-Marquardt begins with. Twenty terms leave (1 - μ)^20
+    of the error along the slowest direction: next to nothing at μ = 0.2, more than a third at 0.05. NaN beyond 64
+    cameras: the matrix is made dense.
     """
     if len(cameras) > _MOST_CAMERAS:
         return float("nan")

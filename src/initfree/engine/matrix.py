@@ -220,8 +220,8 @@ class ImplicitMatrix:
         return None if x is None else (x, self.product(x))
 
     def spectrum(self, damping: float | Array, count: int) -> Array:
-        """The `count` smallest eigenvalues μ of A^-1 (A - E), A = U + D: a term of the power series leaves 1 - μ of the error
-        along each. Dense: for small problems. U is assembled for the solver "power" alone."""
+        """The `count` smallest eigenvalues μ of A^-1 (A - E), A = U + D: a term of the power series leaves 1 - μ of the
+        error along each. Dense: for small problems. U is assembled for the solver "power" alone."""
         n = 12 * len(self._U)
         half = Preconditioner(self._U, np.broadcast_to(damping, n)).half
         whole = np.empty((n, n))

@@ -68,7 +68,10 @@ def has_protocol(rows: pd.DataFrame) -> bool:
 
 @dataclass(frozen=True)
 class Mean:
-    """Of whole seeds: their mean, and half of its 95% interval (Student's t); NaN with one seed."""
+    """Of whole seeds: their mean, and half of its 95% interval (Student's t); NaN with one seed.
+
+    The paper has one seed: its number is to lie where one more seed of ours would, which is `covers`.
+    """
 
     value: float
     half: float
@@ -79,8 +82,20 @@ class Mean:
             return "–"
         return f"{self.value:.1f}" + (f" ± {self.half:.1f}" if np.isfinite(self.half) else "")
 
+    @property
+    def reach(self) -> float:
+        """Half of the interval in which one more seed lies with 95% (of predictions, not of the mean)."""
+        return self.half * float(np.sqrt(self.seeds + 1))
+
+    @property
+    def one_seed(self) -> str:
+        """Where one seed lies, between 0 and what is possible."""
+        if not np.isfinite(self.half):
+            return "–"
+        return f"{max(0.0, self.value - self.reach):.0f} to {min(100.0, self.value + self.reach):.0f}"
+
     def covers(self, value: float) -> bool:
-        return bool(np.isfinite(self.half) and abs(value - self.value) <= self.half)
+        return bool(np.isfinite(self.half) and abs(value - self.value) <= self.reach)
 
 
 def over_seeds(values: Iterable[float]) -> Mean:

@@ -10,19 +10,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import binomtest
 
-from initfree.benchmark.report.cells import CELLS, FRUSTUM, PUBLIC
+from initfree.benchmark.report.cells import PUBLIC, TERMS
 from initfree.benchmark.report.failure import failure_bins, roc_auc
-from initfree.benchmark.report.selection import paper_grid
+from initfree.benchmark.report.names import PAPER_INITS
 
 RING = r"ring (\d+) within (\d+)"
 """title of the sets whose gap alone changes: observations a landmark, and the widest change of view of a track"""
 _LINES = {
     ("exact", 0): ("exact steps", "#1b7837", "-"),
     ("pcg", 20): ("conjugate gradients, 20 steps", "#2166ac", "-."),
+    ("pcg", 10): ("10 steps", "#92c5de", ":"),
     ("power", 20): ("power series, 20 terms", "#b2182b", "-"),
     ("power", 10): ("power series, 10 terms", "#ef8a62", "--"),
 }
-_MARKS = {"exact": "#1b7837", "power": "#b2182b"}
+_EDGES = [0.0, 0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.15, 0.25, 1.0]
+"""of the bins of μ"""
+_FEWEST = 8
+"""runs that a share is taken of"""
 
 
 @dataclass(frozen=True)
@@ -52,70 +56,72 @@ def ring_points(rows: pd.DataFrame) -> list[Point]:
     return sorted(points, key=lambda p: (p.density, p.solver, p.terms, p.gap))
 
 
-def _point(name: str, density: int, solver: str, terms: int, part: pd.DataFrame) -> Point:
+def _point(name: str, density: int, solver: str, terms: int, part: pd.DataFrame, against: str = "walk_gap") -> Point:
     good = int((~part["failed"]).sum())
     interval = binomtest(good, len(part)).proportion_ci(method="wilson")
     low, high = (100.0 * float(x) for x in (interval.low, interval.high))
-    gap, share = float(part["walk_gap"].mean()), 100.0 * good / len(part)
+    gap, share = float(part[against].median()), 100.0 * good / len(part)
     return Point(name, density, solver, terms, gap, len(part), share, low, high)
 
 
-def set_points(rows: pd.DataFrame) -> list[Point]:
-    """The paper's sets of both visibilities: pOSE, rOSE and expOSE from random cameras, by set and solver."""
+def series_runs(rows: pd.DataFrame) -> pd.DataFrame:
+    """Runs of pOSE, rOSE and expOSE of all sets and rings for which it is known what a term of the series gains.
+
+    Without the sets on which the upgrade is degenerate, where the outcome is not the solver's.
+    """
+    chosen = rows[rows["formulation"].isin(["pose", "rose", "expose"]) & rows["init"].isin(PAPER_INITS)]
+    chosen = chosen[(chosen["upgrade"] == PUBLIC) & (chosen["loss"] == "none") & ~(chosen["nullity"] > 1)]
+    return chosen[chosen["series_gap"].notna()]
+
+
+def series_points(rows: pd.DataFrame) -> list[Point]:
+    """These runs by solver and by what a term gains."""
+    chosen = series_runs(rows)
+    terms = chosen["inner_iterations"].where(chosen["linear_solver"] != "exact").fillna(0).astype(int)
+    chosen = chosen.assign(terms=terms, bin=np.digitize(chosen["series_gap"], _EDGES))
     points = []
-    for cell in CELLS:
-        grid = paper_grid(cell.of(rows))
-        grid = grid[grid["formulation"].isin(["pose", "rose", "expose"]) & grid["init"].isin(["normal", "uniform"])]
-        grid = grid[(grid["loss"] == "none") & ~(grid["nullity"] > 1)]
-        for name, part in grid.groupby("set"):
-            number = str(name).removeprefix("set") + ("" if cell.visibility == FRUSTUM else "'")
-            points.append(_point(number, 0, cell.solver, 0 if cell.solver == "exact" else cell.terms, part))
-    return points
+    for (solver, count, _), part in chosen.groupby(["linear_solver", "terms", "bin"]):
+        if len(part) >= _FEWEST:
+            points.append(_point("", 0, str(solver), int(str(count)), part, "series_gap"))
+    return sorted(points, key=lambda p: (p.solver, p.terms, p.gap))
 
 
 def gap_plot(rows: pd.DataFrame, file: Path) -> None:
-    """Share of runs solved against the gap: a panel for each density of the rings, and one for the paper's sets."""
-    rings, sets = ring_points(rows), set_points(rows)
+    """Share of runs solved: a panel for each density of the rings, against the gap of their camera graph, and one of all
+    runs against the gap of the series."""
+    rings, series = ring_points(rows), series_points(rows)
     densities = sorted({p.density for p in rings})
-    figure = Figure(figsize=(3.5 * (len(densities) + bool(sets)), 3.6))
-    panels = figure.subplots(1, len(densities) + bool(sets), sharey=True, squeeze=False)[0]
+    figure = Figure(figsize=(3.5 * (len(densities) + bool(series)), 3.7))
+    panels = figure.subplots(1, len(densities) + bool(series), sharey=True, squeeze=False)[0]
     for axis, density in zip(panels, densities, strict=False):
-        _rings(axis, [p for p in rings if p.density == density])
+        _lines(axis, [p for p in rings if p.density == density])
         axis.set_title(f"one ring, {density} observations a landmark", fontsize=10)
-    if sets:
-        _sets(panels[-1], sets)
-    panels[0].set_ylabel("runs solved from random cameras (%)")
+        axis.set(xlabel="gap of the camera graph", xlim=(0, 1))
+    if series:
+        axis = panels[-1]
+        _lines(axis, series)
+        axis.axvline(1.0 / TERMS, color="#999", linewidth=0.8, linestyle=":")
+        axis.set_title("all sets, rings and starts", fontsize=10)
+        axis.set(xlabel="what a term of the series gains, μ", xscale="log")
+        axis.set_xticks(
+            [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5], labels=["0.005", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5"]
+        )
+        axis.minorticks_off()
+    panels[0].set_ylabel("runs solved (%)")
     handles = {label: handle for axis in panels for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=4, fontsize=8, frameon=False)
+    figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=5, fontsize=8, frameon=False)
     figure.tight_layout(rect=(0, 0.09, 1, 1))
     _save(figure, file)
 
 
-def _rings(axis: Axes, points: list[Point]) -> None:
+def _lines(axis: Axes, points: list[Point]) -> None:
     for key, (label, colour, style) in _LINES.items():
         mine = [p for p in points if (p.solver, p.terms) == key]
         if mine:
             gap = [p.gap for p in mine]
             axis.plot(gap, [p.share for p in mine], style, color=colour, marker="o", markersize=4, label=label)
             axis.fill_between(gap, [p.low for p in mine], [p.high for p in mine], color=colour, alpha=0.09, linewidth=0)
-    _dress(axis)
-
-
-def _sets(axis: Axes, points: list[Point]) -> None:
-    """Each set twice, exact above series, joined: the difference is the solver's."""
-    for name in sorted({p.set for p in points}):
-        pair = sorted((p for p in points if p.set == name), key=lambda p: p.solver)
-        axis.plot([p.gap for p in pair], [p.share for p in pair], color="#999", linewidth=0.8, zorder=1)
-        for p in pair:
-            axis.plot(p.gap, p.share, "o" if "'" not in name else "s", color=_MARKS[p.solver], markersize=5, zorder=2)
-        top = max(pair, key=lambda p: p.share)
-        axis.annotate(name, (top.gap, top.share), xytext=(0, 5), textcoords="offset points", fontsize=8, ha="center")
-    axis.set_title("the paper's sets (' with occlusion)", fontsize=10)
-    _dress(axis)
-
-
-def _dress(axis: Axes) -> None:
-    axis.set(xlabel="gap of the walk camera → landmark → camera", ylim=(-4, 112), xlim=(0, 1))
+    axis.set_ylim(-4, 104)
     axis.set_yticks([0, 25, 50, 75, 100])
     axis.grid(alpha=0.3)
 

@@ -5,25 +5,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from initfree.benchmark.report.cells import CELLS, PROTOCOL, PUBLIC, Cell, Mean, means, over_seeds, seeds_of, solved
+from initfree.benchmark.report.cells import CELLS, PROTOCOL, PUBLIC, TERMS, Cell, Mean, means, over_seeds, seeds_of, solved
 from initfree.benchmark.report.checks import STANDINGS, Check
 from initfree.benchmark.report.failure import roc_auc
-from initfree.benchmark.report.gap_plot import ring_points
-from initfree.benchmark.report.names import FORMULATIONS, PAPER_SETS, PAPER_UPGRADE, VARIANTS, display, in_order
-from initfree.benchmark.report.paper import PaperTable, paper_table
-from initfree.benchmark.report.selection import failure_rate, paper_grid, whole_methods
+from initfree.benchmark.report.gap_plot import series_runs
+from initfree.benchmark.report.names import FORMULATIONS, PAPER_SETS, PAPER_UPGRADE, VARIANTS, display
+from initfree.benchmark.report.paper import paper_table
+from initfree.benchmark.report.selection import count, paper_grid, whole_methods
 from initfree.benchmark.report.tables.densification import densification_pairs
 from initfree.benchmark.report.tables.rescue import BROKEN, RESCUED, loss_pairs
 
 _HEAD = {"rotation_auc20": "rotation AUC@20", "translation_auc20": "translation AUC@20", "landmark_rmse": "landmark RMSE"}
 _POSE, _STRUCTURE = "tab:summary_formulations_pose_linear1997", "tab:summary_formulations_landmarks_linear1997"
+_INIT = "tab:init_average_linear1997"
 _RANDOM, _CIRCLE = ("normal", "uniform"), ("unit-circle",)
 _PROJECTIVE = ("pose", "rose", "expose")
 _SPARSE, _DENSE = ("set2", "set4"), ("set1", "set3")
 _DEGENERATE = ("set6", "set7", "set8")
+_EXACT = 1e-6
+"""pixels of the refinement residual"""
 _SAID = {
     "set1": "converge reliably",
     "set2": "at most 4, circle 44 to 81",
@@ -67,12 +71,20 @@ def _cells(rows: pd.DataFrame) -> dict[str, Any]:
     return {
         "titles": [cell.title for cell in CELLS],
         "seeds": seeds_of(grids[PROTOCOL]),
+        "measured": _measured(grids[PROTOCOL]),
         "runs": len(rows.drop_duplicates("job")),
-        "tables": [(title, _table1(common, metric)) for metric, title in _HEAD.items()],
-        "table1": _table1(common, "rotation_auc20"),
+        "table1": _table1(grids[PROTOCOL], common),
         "sets": _by_set(common),
-        "within": _within(grids[PROTOCOL]),
+        **_within(grids[PROTOCOL], densification_pairs(PROTOCOL.of(rows))),
     }
+
+
+def _measured(grid: pd.DataFrame) -> str:
+    """What is said of Set 5, where it has other seeds than the rest."""
+    seeds = grid.loc[grid["set"] == "set5", "seed"].nunique()
+    if seeds == seeds_of(grid):
+        return ""
+    return f"Set 5 with {count(seeds, 'seed')}" if seeds else "without Set 5"
 
 
 def _without_loss(grid: pd.DataFrame) -> pd.DataFrame:
@@ -80,12 +92,17 @@ def _without_loss(grid: pd.DataFrame) -> pd.DataFrame:
     return grid[(grid["loss"] == "none") & (grid["set"] != "set5")]
 
 
-def _table1(grids: dict[Cell, pd.DataFrame], metric: str) -> list[tuple[str, str, list[str]]]:
-    """Formulation, the paper's number, ours of each cell."""
-    table = paper_table(_STRUCTURE if metric.startswith("landmark") else _POSE)
+def _table1(whole: pd.DataFrame, grids: dict[Cell, pd.DataFrame]) -> list[tuple[str, str, str, list[str]]]:
+    """Formulation, the paper's rotation AUC@20, ours of the whole protocol, ours of each cell."""
+    table, metric = paper_table(_POSE), "rotation_auc20"
+    all_of_it = means(whole, "formulation", metric)
     found = [means(grid, "formulation", metric) for grid in grids.values()]
-    names = [name for name in FORMULATIONS if name not in VARIANTS]
-    return [(display(f), f"{table.value(metric, f):.1f}", [str(one.get(f, "–")) for one in found]) for f in names]
+    lines = []
+    for f in (name for name in FORMULATIONS if name not in VARIANTS):
+        mean = all_of_it.get(f)
+        protocol = "–" if mean is None else f"{mean} [{mean.one_seed}]"
+        lines.append((display(f), f"{table.value(metric, f):.1f}", protocol, [str(one.get(f, "–")) for one in found]))
+    return lines
 
 
 def _by_set(grids: dict[Cell, pd.DataFrame]) -> list[tuple[str, str, list[str]]]:
@@ -105,26 +122,24 @@ def _share(part: pd.DataFrame, inits: Iterable[str] | None = None) -> Share:
     return Share(int((~part["failed"].astype(bool)).sum()), len(part))
 
 
-def _within(grid: pd.DataFrame) -> list[tuple[str, int, int, list[str]]]:
-    """Entries of the paper's averages inside our 95% interval: table, how many, of how many, and those outside."""
-    wanted = [
-        ("formulation", _POSE, ("rotation_auc20", "translation_auc20")),
-        ("formulation", _STRUCTURE, ("landmark_rmse",)),
-        ("init", "tab:init_average_linear1997", ("rotation_auc20", "translation_auc20", "landmark_rmse")),
-    ]
-    found = []
-    for by, label, metrics in wanted:
-        table: PaperTable = paper_table(label)
-        outside, count, inside = [], 0, 0
-        for metric in metrics:
+def _within(grid: pd.DataFrame, dense: pd.DataFrame) -> dict[str, Any]:
+    """Entries of the paper's averages in our range of one seed: how many, of how many, and those outside."""
+    found: list[tuple[str, float, Mean]] = []
+    for by, pose, structure in (("formulation", _POSE, _STRUCTURE), ("init", _INIT, _INIT)):
+        for metric in _HEAD:
+            table = paper_table(structure if metric == "landmark_rmse" else pose)
             for name, mean in means(grid, by, metric).items():
-                theirs = table.value(metric, name)
-                count += 1
-                inside += mean.covers(theirs)
-                if not mean.covers(theirs):
-                    outside.append(f"{display(name)} {_HEAD[metric]} {mean} ({theirs:.1f})")
-        found.append((table.title, inside, count, outside))
-    return found
+                found.append((f"{display(name)} {_HEAD[metric]}", table.value(metric, name), mean))
+    pairs = paper_table("tab:init_cauchy_pose_linear1997_pairs")
+    for loss in ("none", "cauchy"):
+        for name, mean in means(grid[grid["loss"] == loss], "init", "rotation_auc20").items():
+            what = f"{display(name)} {display(loss)} {_HEAD['rotation_auc20']}"
+            found.append((what, pairs.value(f"rotation_auc20/{loss}", name), mean))
+    for by, label in (("loss", "tab:summary_densification_delta"), ("formulation", "tab:densification_by_formulation")):
+        for name, mean in _change(dense, by).items():
+            found.append((f"six observations, {display(name)}", paper_table(label).value("rotation_auc20", name), mean))
+    outside = [f"{what} {mean} ({theirs:.1f})" for what, theirs, mean in found if not mean.covers(theirs)]
+    return {"inside": len(found) - len(outside), "entries": len(found), "outside": outside}
 
 
 def _cause(rows: pd.DataFrame) -> dict[str, Any]:
@@ -150,10 +165,9 @@ def _cause(rows: pd.DataFrame) -> dict[str, Any]:
             "exact": _solved_without(pairs[pairs["outcome"] == RESCUED], exact),
             "mean": _paired(pairs),
         },
-        "dense": {name: str(one) for name, one in _change(dense, "formulation").items()},
-        "dense_loss": {name: str(one) for name, one in _change(dense, "loss").items()},
-        "dense_seeds": dense["seed"].nunique() if len(dense) else 0,
-        "terms": _terms(rows),
+        "dense": {display(name): str(one) for name, one in _change(dense, "formulation").items()},
+        "gaps": _gaps(rows),
+        "worst": _worst(rows),
     }
 
 
@@ -182,20 +196,44 @@ def _change(pairs: pd.DataFrame, by: str) -> dict[str, Mean]:
     if pairs.empty:
         return {}
     by_seed = pairs.groupby([by, "seed", "set"])["rotation_auc20"].mean().groupby([by, "seed"]).mean()
-    return {display(name): over_seeds(part) for name, part in by_seed.groupby(by)}
+    return {str(name): over_seeds(part) for name, part in by_seed.groupby(by)}
 
 
-def _terms(rows: pd.DataFrame) -> dict[str, Share]:
-    """All rings together, by solver."""
-    points = ring_points(rows)
-    keys = dict.fromkeys((p.solver, p.terms) for p in points)
-    words = {"exact": "exact steps", "power": "{} terms of the series", "pcg": "{} steps of conjugate gradients"}
+def _gaps(rows: pd.DataFrame) -> list[list[str]]:
+    """Sets 1 to 4 in the paper's visibility: what a term gains, and runs solved, by start and by observations a landmark."""
+    lines = []
+    for name in (*_DENSE, *_SPARSE):
+        cells = [(3, _RANDOM), (3, _CIRCLE), (6, _RANDOM)]
+        parts = {}
+        for solver in ("power", "exact"):
+            here = Cell(solver).of(rows)
+            here = here[(here["set"] == name) & (here["loss"] == "none")]
+            for obs, inits in cells:
+                grid = paper_grid(here, min_obs=obs)
+                parts[solver, obs, inits] = grid[grid["formulation"].isin(_PROJECTIVE) & grid["init"].isin(inits)]
+        density = parts["power", 3, _RANDOM]
+        if density.empty or density["series_gap"].isna().all():
+            continue
+        line = [display(name), f"{(density['observations'] / density['landmarks']).mean():.1f}"]
+        for obs, inits in cells:
+            power, exact = (parts[solver, obs, inits] for solver in ("power", "exact"))
+            gap = power["series_gap"].median()
+            line.append(f"{gap:.3f}" if np.isfinite(gap) else "–")
+            line.append(_share(power).percent + (f" / {_share(exact).percent}" if obs == 3 else ""))
+        lines.append(line)
+    return sorted(lines)
+
+
+def _worst(rows: pd.DataFrame) -> dict[str, dict[str, Share]]:
+    """Runs solved where a term gains much and where it gains little, by solver."""
+    runs = series_runs(rows)
+    power = (runs["linear_solver"] == "power") & (runs["inner_iterations"] == TERMS)
+    solvers = {"power": runs[power], "exact": runs[runs["linear_solver"] == "exact"]}
+    if runs.empty:
+        return {}
     return {
-        words[solver].format(terms): Share(
-            sum(round(p.share * p.runs / 100.0) for p in points if (p.solver, p.terms) == (solver, terms)),
-            sum(p.runs for p in points if (p.solver, p.terms) == (solver, terms)),
-        )
-        for solver, terms in keys
+        "good": {name: _share(part[part["series_gap"] > 0.15]) for name, part in solvers.items()},
+        "bad": {name: _share(part[part["series_gap"] < 0.05]) for name, part in solvers.items()},
     }
 
 
@@ -218,14 +256,19 @@ def _upgrade(rows: pd.DataFrame) -> dict[str, Any]:
                 str(means(grid, "formulation", "rotation_auc20").get("pose-rot", "–")),
             )
         )
-    return {"upgrades": lines, "circle8": _starts_on(rows, "set8"), "seven": _starts_on(rows, "set7")}
+    whole = means(paper_grid(PROTOCOL.of(rows)), "formulation", "rotation_auc20").get("pose-rot", over_seeds([]))
+    theirs = paper_table(_POSE).value("rotation_auc20", "pose-rot")
+    words = "inside" if whole.covers(theirs) else "below" if theirs < whole.value else "above"
+    return {"upgrades": lines, "exact8": _exact_on(rows, "set8"), "rotated": {"words": words, "range": whole.one_seed}}
 
 
-def _starts_on(rows: pd.DataFrame, name: str) -> dict[str, Share]:
-    """Runs solved of a set after the public upgrade, without RpOSE, by kind of start."""
-    grid = paper_grid(PROTOCOL.of(rows))
-    part = grid[(grid["set"] == name) & (grid["formulation"] != "rpose")]
-    return {"random": _share(part, _RANDOM), "circle": _share(part, _CIRCLE)}
+def _exact_on(rows: pd.DataFrame, name: str) -> dict[str, Any]:
+    """Of a set, the runs whose projective reconstruction is exact, and how many of them two upgrades turn into a solution."""
+    found = {}
+    for key, upgrade in (("public", PUBLIC), ("soft", "linear2004")):
+        grid = paper_grid(Cell(upgrade=upgrade).of(rows))
+        found[key] = _share(grid[(grid["set"] == name) & (grid["refine_residual"] < _EXACT)])
+    return {"all": found["public"].runs, "public": found["public"].good, "soft": found["soft"].good}
 
 
 def _rest(rows: pd.DataFrame, checks: list[Check]) -> dict[str, Any]:
@@ -236,17 +279,8 @@ def _rest(rows: pd.DataFrame, checks: list[Check]) -> dict[str, Any]:
     low = grid[grid["ose_residual"] <= grid.groupby("formulation")["ose_residual"].transform(lambda r: r.quantile(1 / 3))]
     return {
         "roc": {r: (roc_auc(grid, r), roc_auc(sound, r)) for r in ("ose_residual", "refine_residual")},
-        "failed": failure_rate(grid),
         "low_ose": 100.0 * float(low["failed"].mean()) if len(low) else float("nan"),
-        "limits": _limits(rows),
         "auto": _share(auto),
         "standing": {word: [c for c in checks if c.standing == word] for word in STANDINGS},
         "claims": len(checks),
     }
-
-
-def _limits(rows: pd.DataFrame) -> dict[str, str]:
-    """Percent of stages that end out of steps, by formulation."""
-    grid = paper_grid(PROTOCOL.of(rows))
-    shares = grid["ose_reason"].eq("limit").groupby(grid["formulation"]).mean()
-    return {display(f): f"{100.0 * float(shares[f]):.0f}%" for f in in_order(shares.index)}

@@ -28,6 +28,7 @@ from initfree.benchmark.report.tables.axes import conditions_table, weights_tabl
 from initfree.benchmark.report.tables.bal import bal_summary_table
 from initfree.benchmark.report.tables.protocol import nullity_table, sound_sets_table, stopping_table
 from initfree.benchmark.report.tables.solvers import Descent, descents, solvers_table
+from initfree.benchmark.report.upgrade_plot import upgrade_plot
 from initfree.benchmark.store import Store
 from initfree.errors import InputError
 from initfree.io.staged import staged_file
@@ -76,7 +77,11 @@ def write_reproduction(directories: list[Path], output: Path, *, overwrite: bool
         gap_plot(rows, staged)
     with staged_file(figures["residuals"], "bench reproduction", overwrite=overwrite) as staged:
         residual_plot(paper_grid(PROTOCOL.of(rows), min_obs=None), staged)
-    files = {**figures, "appendix": appendix}
+    figures["upgrade"] = output.with_name(f"{output.stem}-upgrade.png")
+    if any(sweep.reconstruction(str(job)) for job in rows["job"].unique()):
+        with staged_file(figures["upgrade"], "bench reproduction", overwrite=overwrite) as staged:
+            upgrade_plot(sweep, staged)
+    files = {name: file for name, file in figures.items() if file.is_file()} | {"appendix": appendix}
     write_section(output, MARK, page(rows, checks, _about(runs), files))
     write_section(appendix, MARK, _tables(judged, runs, checks, appendix, overwrite))
 

@@ -24,7 +24,7 @@ _NUMBERS = (
     *("landmark_median", "landmark_rmse", "landmark_p90", "cameras_recovered", "scene_scale", "nullity"),
     *("ose_residual", "ose_cost", "ose_iterations", "ose_pixels", "ose_gradient", "euclidean_cost"),
     *("refine_residual", "refine_iterations", "refine_gradient"),
-    *("spectral_gap", "walk_gap", "inner_iterations"),
+    *("spectral_gap", "walk_gap", "series_gap", "inner_iterations"),
     *("seconds_ose", "seconds_refine", "seconds_upgrade", "seconds_adjust", "seconds_total"),
 )
 _NEEDED = ("key", "job", "method", "set", "upgrade", "rotation_auc20", "translation_auc20", "landmark_rmse", "failed")

@@ -1,7 +1,7 @@
 """Every claim of the paper asked of a sweep, asked again with one thing changed, and of resampled seeds."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -47,6 +47,8 @@ class Check:
     """share of resamples of the seeds in which it holds; NaN with fewer than two seeds"""
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     """of the answer's values, 95% over those resamples"""
+    single: tuple[int, int] = (0, 0)
+    """single seeds in which it holds, and of how many: the paper has one"""
 
     @property
     def verdict(self) -> str:
@@ -57,9 +59,19 @@ class Check:
 
     @property
     def standing(self) -> str:
-        """Reproduced; explained: not, but with one thing changed; open: neither; not told: no rows, or too few seeds."""
-        words = {"reproduced": "reproduced", "cannot be told": "not told"}
-        return words.get(self.verdict, "explained" if self.turned else "open")
+        """Reproduced; explained: not, but in some single seeds or with one thing changed; open; not told: no rows."""
+        if self.verdict == "reproduced":
+            return "reproduced"
+        if self.turned or self.single[0]:
+            return "explained"
+        return "not told" if self.verdict == "cannot be told" else "open"
+
+    @property
+    def because(self) -> str:
+        """Of a claim that is explained, by what."""
+        good, seeds = self.single
+        by_seed = f"in {good} of {seeds} single seeds" if good else ""
+        return " and ".join(part for part in (by_seed, f"with {self.turned}" if self.turned else "") if part)
 
     @property
     def short(self) -> str:
@@ -111,9 +123,16 @@ def check_all(rows: pd.DataFrame, changed: Mapping[str, pd.DataFrame] | None = N
     `changed`: rows in which one thing is other than in these; by default what of them can be changed is.
     """
     asked = [*lessons(), *claims()]
+    seeds = [part for _, part in rows.groupby("seed")]
     # Resamples are many: without the columns that no claim reads.
     drawn = list(_resampled(rows.drop(columns=[name for name in _UNREAD if name in rows]), RESAMPLES))
-    return [_check(lesson, rows, drawn, changed) for lesson in asked]
+    return [replace(_check(lesson, rows, drawn, changed), single=_single(lesson, seeds)) for lesson in asked]
+
+
+def _single(lesson: Lesson, seeds: list[pd.DataFrame]) -> tuple[int, int]:
+    answers = [lesson.ask(part, PAPER_UPGRADE).holds for part in seeds]
+    told = [holds for holds in answers if holds is not None]
+    return sum(told), len(told)
 
 
 def _check(

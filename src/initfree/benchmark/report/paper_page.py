@@ -263,7 +263,7 @@ def _upgrade(rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def _exact_on(rows: pd.DataFrame, name: str) -> dict[str, Any]:
-    """Of a set, the runs whose projective reconstruction is exact, and how many of them two upgrades turn into a solution."""
+    """Of a set, the runs whose projective reconstruction is exact, and those of them that two upgrades make metric."""
     found = {}
     for key, upgrade in (("public", PUBLIC), ("soft", "linear2004")):
         grid = paper_grid(Cell(upgrade=upgrade).of(rows))

@@ -205,7 +205,7 @@ def _claims(checks: list[Check]) -> str:
     )
     lines = ["| claim | verdict | ours | the paper's |", "| --- | --- | --- | --- |"]
     for c in checks:
-        verdict = f"**{c.verdict}**" + (f"; it is with {c.turned}" if c.turned else "")
+        verdict = f"**{c.verdict}**" + (f"; it is {c.because}" if c.standing == "explained" else "")
         lines.append("| " + " | ".join(_cell(text) for text in (c.lesson.claim, verdict, c.short, c.lesson.paper)) + " |")
     said = [
         f"- **{c.lesson.claim}** ({c.lesson.where}): {c.verdict}. Ours: {c.figure}. The paper's: {c.lesson.paper}."

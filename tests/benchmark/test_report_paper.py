@@ -1,5 +1,6 @@
 """The paper's experiment on tiny sets: the 2 x 2, its figure, the archive of rows, the page that is made of them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,9 @@ from initfree.benchmark.data import Place
 from initfree.benchmark.jobs import expand
 from initfree.benchmark.presets import as_table, load
 from initfree.benchmark.report.cells import CELLS, PROTOCOL, PUBLIC, SURFACE, Cell, has_protocol, means, over_seeds
-from initfree.benchmark.report.gap_plot import ring_points
+from initfree.benchmark.report.checks import Check, Variant
+from initfree.benchmark.report.gap_plot import ring_points, series_points, series_runs
+from initfree.benchmark.report.lessons import Answer, Lesson
 from initfree.benchmark.report.paper import paper_table
 from initfree.benchmark.report.reproduction import MARK, write_reproduction
 from initfree.benchmark.report.selection import paper_grid
@@ -96,6 +99,28 @@ def test_points_of_the_figure_are_the_rows(directory: Path):
         assert p.share == pytest.approx(100.0 * (~mine["failed"]).mean())
         assert p.low <= p.share <= p.high
         assert p.gap == pytest.approx(mine["walk_gap"].median())
+
+
+def test_what_a_term_gains_is_that_of_the_start(directory: Path):
+    rows = load_sweep(directory).rows
+    by_start = rows[rows["method"] == "initfree"].groupby(["set", "seed", "min_obs", "init"])["series_gap"]
+    assert (by_start.nunique() == 1).all()
+    assert rows["series_gap"].between(0.0, 1.0).all()
+    points = series_points(pd.concat([rows] * 2, ignore_index=True))
+    runs = 2 * len(series_runs(rows))
+    assert runs
+    assert sum(p.runs for p in points) <= runs
+    assert all(p.low <= p.share <= p.high for p in points)
+
+
+def test_a_claim_of_one_run_is_explained_by_seeds_that_have_it():
+    asked = Lesson("one", "One run", "shown", "it does", lambda rows, upgrade: Answer(False, "no"))
+    check = Check(asked, Answer(False, "no"), (), 0.0, {}, (3, 10))
+    assert (check.standing, check.because) == ("explained", "in 3 of 10 single seeds")
+    assert replace(check, single=(0, 10)).standing == "open"
+    turning = replace(check, single=(0, 10), variants=(Variant("exact steps", Answer(True, "yes")),))
+    assert (turning.standing, turning.because) == ("explained", "with exact steps")
+    assert replace(check, answer=Answer(None, "no rows"), single=(0, 0)).standing == "not told"
 
 
 def test_a_cell_is_its_rows_under_the_names_of_the_tables():

@@ -51,7 +51,7 @@ def pipeline(job: Job, data: Data, place: Place) -> Outcome:
     state = State(problem, config, cameras=true_cameras(data) if job.init == TRUTH else None)
     seconds_rotations = 0.0
     if formulations.make(config.formulation, config.alpha).uses_rotations:
-        rotations, seconds_rotations = _rotations(job, config, data, place)
+        rotations, seconds_rotations = rotations_of(job, config, data, place)
         state = replace(state, rotations=rotations)
     began = time.perf_counter()
     state = run_stages(state, PROJECTIVE[:-1])
@@ -127,7 +127,7 @@ def labelled(problem: Problem, reconstruction: Reconstruction) -> Reconstruction
     return replace(reconstruction, names=problem.names, ids=problem.landmark_ids)
 
 
-def _rotations(job: Job, config: SolveConfig, data: Data, place: Place) -> tuple[RelativeRotations, float]:
+def rotations_of(job: Job, config: SolveConfig, data: Data, place: Place) -> tuple[RelativeRotations, float]:
     if job.rotations != "truth":
         rotations, seconds = _estimated(job.data, config, place)
         if job.rotations == "truth-as-estimated":

@@ -34,6 +34,8 @@ from initfree.errors import InputError
 _HIDDEN = ".writing-"
 ARCHIVE = b"initfree.sweep"
 """metadata of an archive of rows: its sweep.json"""
+_SETTINGS = 100
+"""more distinct numbers than this are measurements"""
 _PLAN = pa.schema([("job", pa.string()), ("key", pa.string())])
 
 
@@ -136,10 +138,13 @@ class Store:
         return table.reset_index(drop=True)
 
     def archive(self, file: Path) -> None:
-        """All rows of the plan and what sweep.json says, in one small file of which the report can be made again."""
+        """All rows of the plan, in single precision, and what sweep.json says: one small file that reports are made of."""
         rows = self.rows()
         jobs, missing, _ = self.progress()
-        table = pa.Table.from_pandas(rows.dropna(axis=1, how="all"), preserve_index=False)
+        kept = rows.dropna(axis=1, how="all")
+        # Settings, of which there are few values, stay as they are: rows are chosen by them.
+        measured = [name for name in kept.select_dtypes("float64") if kept[name].nunique() > _SETTINGS]
+        table = pa.Table.from_pandas(kept.astype(dict.fromkeys(measured, "float32")), preserve_index=False)
         numbers = [field.name for field in table.schema if pa.types.is_floating(field.type)]
         about = json.dumps({**self.about(), "jobs": jobs, "missing": missing})
         described = table.replace_schema_metadata({ARCHIVE: about})

@@ -19,7 +19,7 @@ RING = r"ring (\d+) within (\d+)"
 _LINES = {
     ("exact", 0): ("exact steps", "#1b7837", "-"),
     ("pcg", 20): ("conjugate gradients, 20 steps", "#2166ac", "-."),
-    ("pcg", 10): ("10 steps", "#92c5de", ":"),
+    ("pcg", 10): ("conjugate gradients, 10", "#92c5de", ":"),
     ("power", 20): ("power series, 20 terms", "#b2182b", "-"),
     ("power", 10): ("power series, 10 terms", "#ef8a62", "--"),
 }
@@ -120,7 +120,7 @@ def _lines(axis: Axes, points: list[Point]) -> None:
         if mine:
             gap = [p.gap for p in mine]
             axis.plot(gap, [p.share for p in mine], style, color=colour, marker="o", markersize=4, label=label)
-            axis.fill_between(gap, [p.low for p in mine], [p.high for p in mine], color=colour, alpha=0.09, linewidth=0)
+            axis.fill_between(gap, [p.low for p in mine], [p.high for p in mine], color=colour, alpha=0.07, linewidth=0)
     axis.set_ylim(-4, 104)
     axis.set_yticks([0, 25, 50, 75, 100])
     axis.grid(alpha=0.3)

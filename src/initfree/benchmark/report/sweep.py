@@ -91,5 +91,5 @@ def complete(rows: pd.DataFrame, source: object = "rows") -> pd.DataFrame:
         raise InputError(f"{source}: columns {', '.join(missing)} are missing; expected the rows of a sweep")
     rows = rows.drop_duplicates("key", keep="last").reset_index(drop=True)
     text = {name: rows[name].fillna("").astype(str).astype(object) if name in rows else "" for name in _TEXT}
-    numbers = {name: pd.to_numeric(rows[name]) if name in rows else float("nan") for name in _NUMBERS}
+    numbers = {name: pd.to_numeric(rows[name]).astype(float) if name in rows else float("nan") for name in _NUMBERS}
     return rows.assign(**text, **numbers, failed=rows["failed"].fillna(True).astype(bool))

@@ -219,15 +219,13 @@ class ImplicitMatrix:
             x = conjugate_gradients(lambda p: self.product(p) + shift * p, inverse, b, self._solver)
         return None if x is None else (x, self.product(x))
 
-    def spectrum(self, damping: float | Array, count: int) -> Array:
-        """The `count` smallest eigenvalues μ of A^-1 (A - E), A = U + D: a term of the power series leaves 1 - μ of the
-        error along each. Dense: for small problems. U is assembled for the solver "power" alone."""
+    def spectrum(self, damping: float | Array) -> Array:
+        """Eigenvalues μ of A^-1 (A - E), A = U + D, ascending: a term of the power series leaves 1 - μ of the error along
+        each. Dense: for small problems. U is assembled for the solver "power" alone."""
         n = 12 * len(self._U)
         half = Preconditioner(self._U, np.broadcast_to(damping, n)).half
         whole = np.empty((n, n))
         for k, unit in enumerate(np.eye(n)):
-            image = half @ -self.product((half.transpose(0, 2, 1) @ unit.reshape(-1, 12, 1)).reshape(-1, 3, 4), 0.0).reshape(
-                -1, 12, 1
-            )
-            whole[k] = unit - image.reshape(-1)
-        return np.linalg.eigvalsh(0.5 * (whole + whole.T))[:count]
+            step = (half.transpose(0, 2, 1) @ unit.reshape(-1, 12, 1)).reshape(-1, 3, 4)
+            whole[k] = unit + (half @ self.product(step, 0.0).reshape(-1, 12, 1)).reshape(-1)
+        return np.linalg.eigvalsh(0.5 * (whole + whole.T))

@@ -164,14 +164,19 @@ class VariableProjection:
     def gradient_cosine(self) -> float:
         return self._system.gradient_cosine(self._cost(self.P, self._squared))
 
-    def series_gap(self, damping: float) -> float:
-        """Smallest eigenvalue μ of A^-1 (A - E), that of the gauge's directions left out: along its direction a term of the
-        power series leaves 1 - μ of the error. Needs the linear solver "power", and a problem that is small."""
+    def series_spectrum(self, damping: float) -> Array:
+        """Eigenvalues μ of A^-1 (A - E), ascending: along each a term of the power series leaves 1 - μ of the error.
+
+        Needs the linear solver "power", and a small problem.
+        """
         matrix = self._system.matrix
         assert isinstance(matrix, ImplicitMatrix)
         self.linearise()
-        shift = damping * self._scale if self._column_scaling else damping
-        return float(matrix.spectrum(shift, _GAUGE + 1)[_GAUGE])
+        return matrix.spectrum(damping * self._scale if self._column_scaling else damping)
+
+    def series_gap(self, damping: float) -> float:
+        """The smallest that is not of the gauge."""
+        return float(self.series_spectrum(damping)[_GAUGE])
 
     @property
     def loss_scale(self) -> float | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
+from initfree.benchmark.report.cells import with_all_seeds
 from initfree.benchmark.report.claims import claims
 from initfree.benchmark.report.lessons import Answer, Lesson, lessons
 from initfree.benchmark.report.names import PAPER_UPGRADE, SOLVERS, display
@@ -123,7 +124,7 @@ def check_all(rows: pd.DataFrame, changed: Mapping[str, pd.DataFrame] | None = N
     `changed`: rows in which one thing is other than in these; by default what of them can be changed is.
     """
     asked = [*lessons(), *claims()]
-    seeds = [part for _, part in rows.groupby("seed")]
+    seeds = [part for _, part in with_all_seeds(rows).groupby("seed")]
     # Resamples are many: without the columns that no claim reads.
     drawn = list(_resampled(rows.drop(columns=[name for name in _UNREAD if name in rows]), RESAMPLES))
     return [replace(_check(lesson, rows, drawn, changed), single=_single(lesson, seeds)) for lesson in asked]

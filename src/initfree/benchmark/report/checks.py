@@ -14,7 +14,7 @@ from initfree.benchmark.report.selection import failure_rate, paper_grid, pipeli
 
 _SHUFFLED = "unit-circle-shuffled"
 _JITTERED = {"set7-jitter": "set7", "set8-jitter": "set8"}
-RESAMPLES = 200
+RESAMPLES = 100
 STANDINGS = ("reproduced", "explained", "open", "not told")
 _UNREAD = (
     *("landmark_median", "landmark_p90", "rotation_auc10", "translation_auc10"),

@@ -228,4 +228,5 @@ class ImplicitMatrix:
         for k, unit in enumerate(np.eye(n)):
             step = (half.transpose(0, 2, 1) @ unit.reshape(-1, 12, 1)).reshape(-1, 3, 4)
             whole[k] = unit + (half @ self.product(step, 0.0).reshape(-1, 12, 1)).reshape(-1)
-        return np.linalg.eigvalsh(0.5 * (whole + whole.T))
+        found: Array = np.linalg.eigvalsh(0.5 * (whole + whole.T)).astype(np.float64)
+        return found

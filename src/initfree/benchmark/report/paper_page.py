@@ -84,7 +84,7 @@ def _measured(grid: pd.DataFrame) -> str:
     seeds = grid.loc[grid["set"] == "set5", "seed"].nunique()
     if seeds == seeds_of(grid):
         return ""
-    return f"of Set 5 {seeds}, in turn" if seeds else "without Set 5"
+    return f"{seeds} of Set 5" if seeds else "none of Set 5"
 
 
 def _without_loss(grid: pd.DataFrame) -> pd.DataFrame:

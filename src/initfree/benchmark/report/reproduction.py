@@ -11,7 +11,7 @@ import pandas as pd
 
 from initfree.benchmark.presets import as_table, load
 from initfree.benchmark.report.attribution import attribution_tables
-from initfree.benchmark.report.cells import PROTOCOL, SURFACE, Cell, has_protocol
+from initfree.benchmark.report.cells import PROTOCOL, SURFACE, Cell, both_solvers, has_protocol
 from initfree.benchmark.report.checks import Check, check_all
 from initfree.benchmark.report.formats import to_markdown
 from initfree.benchmark.report.gap_plot import gap_plot, residual_plot
@@ -83,7 +83,7 @@ def write_reproduction(directories: list[Path], output: Path, *, overwrite: bool
             upgrade_plot(sweep, staged)
     files = {name: file for name, file in figures.items() if file.is_file()} | {"appendix": appendix}
     write_section(output, MARK, page(rows, checks, _about(runs), files))
-    write_section(appendix, MARK, _tables(judged, runs, checks, appendix, overwrite))
+    write_section(appendix, MARK, _tables(judged, runs, checks, appendix, overwrite, both_solvers(rows)))
 
 
 CHANGED = {
@@ -115,14 +115,19 @@ def _about(runs: list[Run]) -> dict[str, Any]:
     }
 
 
-def _tables(sweep: Sweep, runs: list[Run], checks: list[Check], output: Path, overwrite: bool) -> str:
-    """Every claim and table, with the plot of linear solvers beside the file where histories are there."""
+def _tables(
+    sweep: Sweep, runs: list[Run], checks: list[Check], output: Path, overwrite: bool, both: pd.DataFrame | None = None
+) -> str:
+    """Every claim and table, with the plot of linear solvers beside the file where histories are there.
+
+    `both`: rows of the paper's cell by both solvers, if a page in front says in short what came out.
+    """
     solved = descents(sweep)
     plot = output.with_name(f"{output.stem}-solvers.png") if solved else None
     if plot is not None:
         with staged_file(plot, "bench reproduction", overwrite=overwrite) as staged:
             solver_plot(solved, staged)
-    return markdown(sweep, runs, checks, solved, plot)
+    return markdown(sweep, runs, checks, solved, plot, both)
 
 
 def merged(directories: list[Path]) -> Sweep:
@@ -156,13 +161,19 @@ def _changed(name: str, config: dict[str, Any]) -> str:
     return ", ".join(sorted(key for key, value in config.items() if preset.get(key, value) != value))
 
 
-def markdown(sweep: Sweep, runs: list[Run], checks: list[Check], solved: list[Descent], plot: Path | None) -> str:
+def markdown(
+    sweep: Sweep, runs: list[Run], checks: list[Check], solved: list[Descent], plot: Path | None, both: pd.DataFrame | None
+) -> str:
     """The section's text."""
     rows = sweep.rows
-    parts = ["## In short\n", in_short(rows, checks, solved), "## Every claim\n", _claims(checks)]
+    parts = [] if both is not None else ["## In short\n", in_short(rows, checks, solved)]
+    parts += ["## Every claim\n", _claims(checks)]
     parts += ["## What was run\n", _ran(runs), "## Did the stages converge, and can the upgrade work?\n"]
     parts += [_shown(table) for table in (stopping_table(rows), nullity_table(rows), sound_sets_table(rows))]
-    parts += ["## What the failures are due to\n", *(_shown(table) for table in attribution_tables(rows))]
+    parts += [
+        "## What the failures are due to\n",
+        *(_shown(table) for table in attribution_tables(rows if both is None else both)),
+    ]
     if solved:
         parts += ["## The paper's linear solver\n", _shown(solvers_table(solved))]
     if plot is not None:

@@ -57,7 +57,15 @@ def _scene(axis: Axes, arrays: dict[str, Array], stage: str) -> None:
     axis.plot(*arrays["truth_xyz"][:, :2].T, ".", color="#cfd4da", markersize=1.5)
     axis.plot(*truth[:, :2].T, "o", color="#aeb6bf", markersize=4, fillstyle="none")
     if not np.isfinite(arrays[f"{stage}_xyz"]).any():
-        axis.text(*middle[:2], "no real transform (NaN)", ha="center", va="center", fontsize=9, color="#b2182b")
+        axis.text(
+            float(middle[0]),
+            float(middle[1]),
+            "no real transform (NaN)",
+            ha="center",
+            va="center",
+            fontsize=9,
+            color="#b2182b",
+        )
     axis.plot(*arrays[f"{stage}_xyz"][:, :2].T, ".", color="#2166ac", markersize=1.5)
     axis.plot(*arrays[f"{stage}_centres"][:, :2].T, "o", color="#b2182b", markersize=3)
     axis.set_xlim(middle[0] - half, middle[0] + half)

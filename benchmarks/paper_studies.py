@@ -164,7 +164,7 @@ def spectrum(place: Place) -> str:
             first = initialize(job.init, problem.tracks, config.seed)
             options = {"camera_term": camera_term, "column_scaling": True}
             descent = VariableProjection(problem.tracks, problem.m, formulation, first, **options)
-            descent.minimise(LMConfig(6, 0.0, told=False))
+            descent.minimise(LMConfig(6, 0.0, check_plateau=False))
             series = VariableProjection(
                 problem.tracks, problem.m, formulation, descent.P, solver=LinearSolver("power"), **options
             )

@@ -31,7 +31,7 @@ def series_gap(problem: Problem, cameras: Array) -> float:
     def keep(index: int, step: Iteration) -> None:
         visited[index + 1] = descent.P + 0.0
 
-    limits = LMConfig(max(_LOOKS), tolerance=0.0, told=False)
+    limits = LMConfig(max(_LOOKS), tolerance=0.0, check_plateau=False)
     descent.minimise(limits, keep)
     gaps = []
     for look in _LOOKS:

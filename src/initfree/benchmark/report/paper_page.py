@@ -280,7 +280,7 @@ def _exact_on(rows: pd.DataFrame, name: str) -> dict[str, Any]:
 
 
 def _rest(rows: pd.DataFrame, checks: list[Check]) -> dict[str, Any]:
-    grid = paper_grid(PROTOCOL.of(rows))
+    grid = paper_grid(PROTOCOL.of(rows), min_obs=None)
     sound = grid[~(grid["nullity"] > 1)]
     auto = whole_methods(PROTOCOL.of(rows))
     auto = auto[auto["method"] == "auto"]

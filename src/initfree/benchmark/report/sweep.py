@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from initfree.benchmark.pictures import picture_name
+from initfree.benchmark.report.names import AUCS
 from initfree.benchmark.store import ARCHIVE, Store
 from initfree.errors import InputError
 
@@ -92,4 +93,6 @@ def complete(rows: pd.DataFrame, source: object = "rows") -> pd.DataFrame:
     rows = rows.drop_duplicates("key", keep="last").reset_index(drop=True)
     text = {name: rows[name].fillna("").astype(str).astype(object) if name in rows else "" for name in _TEXT}
     numbers = {name: pd.to_numeric(rows[name]).astype(float) if name in rows else float("nan") for name in _NUMBERS}
+    # As far as an archive's single precision goes: what 99.9999999 and 100 differ by is rounding, and decides nothing.
+    numbers |= {name: numbers[name].round(4) for name in AUCS if name in rows}
     return rows.assign(**text, **numbers, failed=rows["failed"].fillna(True).astype(bool))

@@ -94,5 +94,5 @@ def complete(rows: pd.DataFrame, source: object = "rows") -> pd.DataFrame:
     text = {name: rows[name].fillna("").astype(str).astype(object) if name in rows else "" for name in _TEXT}
     numbers = {name: pd.to_numeric(rows[name]).astype(float) if name in rows else float("nan") for name in _NUMBERS}
     # As far as an archive's single precision goes: what 99.9999999 and 100 differ by is rounding, and decides nothing.
-    numbers |= {name: numbers[name].round(4) for name in AUCS if name in rows}
+    numbers |= {name: pd.to_numeric(rows[name]).astype(float).round(4) for name in AUCS if name in rows}
     return rows.assign(**text, **numbers, failed=rows["failed"].fillna(True).astype(bool))

@@ -270,6 +270,20 @@ def test_lost_images_are_taken_back_from_the_landmarks_of_the_consistent_part(sc
     assert initfree.evaluate(found, truth).rotation_auc5 > initfree.evaluate(right, truth).rotation_auc5 - 0.1
 
 
+def test_a_part_of_a_part_counts_what_both_leave_out():
+    scene = ring(cameras=30, landmarks=500, noise=0.5, keep=0.6, min_observations=4)
+    truth = initfree.load(to_reconstruction(scene))
+    right = single(truth)
+    garbage = initfree.load(to_reconstruction(with_garbage_images(scene, [3])))
+    whole = replace(right, problem=garbage)
+    search = Search(garbage, right.config)
+    before = solution_of(whole, right.reconstruction).adding(left_out=("earlier.jpg",), left_out_because="it was blurred")
+    part = consistent_part(search, before)
+    assert part is not None
+    assert part.accepted
+    assert set(part.history.left_out) == {"earlier.jpg", "image003.jpg"}
+
+
 def test_without_cameras_leaves_nothing_that_hung_on_them(scene):
     problem = initfree.load(to_reconstruction(scene))
     found = without_cameras(problem, np.array([0, 5]))

@@ -76,8 +76,8 @@ def _reduced(part: _Subset, search: Search) -> _Subset | None:
         now = part.solution
         failing = np.flatnonzero(np.isin(now.problem.names, now.certificate.failing))
         found = without_cameras(now.problem, failing)
-        # Beyond that no part is accepted, whatever it is like.
-        if found is None or len(found[1]) < (1.0 - MAX_LEFT_OUT) * most:
+        # Beyond that no part is accepted, whatever it is like, unless known cameras take images back.
+        if found is None or (not whole.problem.exact and len(found[1]) < (1.0 - MAX_LEFT_OUT) * most):
             return None
         problem, cameras, landmarks = found
         reconstruction, _ = readjusted(problem, now.reconstruction.subset(cameras, landmarks), now.start.config)

@@ -123,7 +123,10 @@ def convert(
         if name == POINTS:
             _write_points(model, source, path)
         elif target is not None:
-            target.write(model, path)
+            try:
+                target.write(model, path)
+            except InputError as error:
+                raise InputError(f"{source}: {error}") from error
         elif images is not None:
             write_undistorted(model, images, path)
     return name

@@ -41,12 +41,18 @@ def test_what_they_do_tell_is_accepted(name: str):
     assert result.certificate.evidence.determination.rotation_auc20 > 98.0
 
 
-def test_equal_towers_that_were_taken_for_one_are_not_accepted_as_one():
-    """Their tracks are divided and all is solved again, here in vain: too few other tracks join the towers."""
-    result, _ = attacked("adversarial-towers")
+def test_equal_towers_that_were_taken_for_one_come_apart():
+    """The tracks that both share are divided and all is solved again."""
+    result, metrics = attacked("adversarial-towers")
+    assert result.accepted
+    assert metrics.translation_auc20 > 98.0
+    assert "the tracks that both share were divided" in result.notes[-1]
+
+
+def test_equal_towers_that_too_few_tracks_join_are_not_accepted_as_one():
+    result, _ = attacked("adversarial-towers", seed=2)
     assert not result.accepted
     assert "look alike" in result.certificate.reason
-    assert "there twice" in result.certificate.reason
 
 
 def test_something_that_drives_along_is_left_out():

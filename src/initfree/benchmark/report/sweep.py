@@ -59,7 +59,7 @@ class Sweep:
     def sets(self) -> list[Path]:
         """Pictures of the sets that rows are about."""
         used = (self.rows[column].tolist() for column in ("set", "seed", "min_obs"))
-        named = {picture_name(name, seed, min_obs) for name, seed, min_obs in zip(*used, strict=True)}
+        named = {picture_name(name, int(seed), int(min_obs)) for name, seed, min_obs in zip(*used, strict=True)}
         return sorted(path for path in (self.directory / "sets").glob("*.npz") if path.name in named)
 
 

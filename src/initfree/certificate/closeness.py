@@ -17,6 +17,7 @@ def compared(cameras: int) -> Index:
     return np.unique(np.linspace(0, cameras - 1, COMPARED).astype(np.int64))
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a reconstruction that fell apart is close to nothing
 def closeness(R: Array, centres: Array, other_R: Array, other_centres: Array, degrees: float) -> tuple[float, float]:
     """AUC, up to so many degrees, of relative rotations and of directions between centres."""
     some = compared(len(R))

@@ -546,6 +546,7 @@ def _by_camera(
     )
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a reconstruction that fell apart has no parallax
 def median_parallax(tracks: Tracks, reconstruction: Reconstruction, fits: NDArray[np.bool_]) -> float:
     """Median over landmarks of the widest angle, in degrees, between a track's first fitting ray and another."""
     kept = np.flatnonzero(fits)

@@ -90,7 +90,8 @@ class Trace:
 
         def add(index: int, cost: float) -> None:
             P, X = moving()
-            passage.add(Step(index, cost, P.astype(np.float32), X[rows].astype(np.float32)))
+            with np.errstate(over="ignore"):  # infinite where single precision ends: no place to show
+                passage.add(Step(index, cost, P.astype(np.float32), X[rows].astype(np.float32)))
 
         add(0, float("nan"))
         return add

@@ -11,6 +11,7 @@ from initfree.auto.intrinsics import refine_intrinsics
 from initfree.certificate import certify
 from initfree.data.observations import EXIF, GUESS, FocalPrior
 from initfree.data.problem import Problem, restricted
+from initfree.data.recalibration import with_cameras
 from initfree.data.reconstruction import Reconstruction
 from initfree.stages.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.stages.euclidean.residuals import consensus, residuals
@@ -140,3 +141,14 @@ def test_photographs_of_different_cameras_do_not_share_one(scene):
     assert result.accepted, result.certificate.reason
     cameras = [result.problem.observations.cameras[int(k)] for k in result.problem.camera_ids]
     assert np.allclose([camera.mean_focal_length() for camera in cameras], FOCAL * longer, rtol=0.05)
+
+
+def test_new_cameras_of_images_keep_the_priors_of_these(scene):
+    """Cameras freed image by image had none, and the adjustment that followed ended in a KeyError."""
+    problem = with_priors(scene, [FOCAL] * 10, [GUESS] * 5 + [EXIF] * 5)
+    ids = problem.camera_ids + 100
+    cameras = {int(k) + 100: camera for k, camera in problem.observations.cameras.items()}
+    found = with_cameras(problem, cameras, ids)
+    assert found is not None
+    assert np.array_equal(found[0].camera_ids, ids)
+    assert found[0].focal_priors == problem.focal_priors

@@ -65,17 +65,20 @@ def with_cameras(
     few of an image remain, or if the images are then disconnected.
     """
     o = problem.observations
-    images = list(o.images)
+    images, priors = list(o.images), o.focal_priors
     if camera_ids is not None:
         for k, camera_id in zip(problem.images, camera_ids, strict=True):
             images[k] = replace(images[k], camera_id=int(camera_id))
+        if priors is not None:
+            # An image's focal length has the prior that it had, whichever camera it has now.
+            priors = priors | {one.camera_id: priors[old.camera_id] for one, old in zip(images, o.images, strict=True)}
     by_id = {**o.cameras, **cameras}
     id_of = np.array([one.camera_id for one in images])
     unit = np.array([[by_id[k].focal_length_x, by_id[k].focal_length_y] for k in id_of.tolist()])
     rays = _rays(_pixels(problem, o.image, o.keypoint), id_of[o.image], by_id)
     seen = np.isfinite(rays).all(axis=1)
     observations = replace(
-        o, images=tuple(images), cameras=by_id,
+        o, images=tuple(images), cameras=by_id, focal_priors=priors,
         image=o.image[seen], landmark_id=o.landmark_id[seen], keypoint=o.keypoint[seen], normalised=rays[seen],
         image_unit=unit, undistortable=o.undistortable + int(np.count_nonzero(~seen)),
         colour=None if o.colour is None else o.colour[seen],

@@ -233,6 +233,8 @@ def _local(workers: int | None) -> Iterator[Client]:
 
 def _kill(cluster: Any) -> None:
     """End the workers in the middle of their runs, which nobody waits for any more."""
+    # Dask lifts `silence_logs` when the cluster closes, and then reports each connection that broke.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     for nanny in cluster.workers.values():
         nanny.auto_restart = False
         if nanny.process is not None and nanny.process.pid is not None:

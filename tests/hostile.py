@@ -12,6 +12,7 @@ import sqlite3
 import zipfile
 from collections.abc import Callable
 from contextlib import closing
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -191,7 +192,7 @@ def _parquet(file: Path, rng: random.Random) -> None:
     if kind == "type":
         kinds: tuple[tuple[Any, Any], ...] = (
             ({"a": 1}, None), ([1, 2], None), ("x", None), (b"x", None), (True, None), (2**63, pa.uint64()),
-            (Decimal(10**20), pa.decimal128(38)), (np.datetime64(0, "D"), None), (5, pa.duration("s")),
+            (Decimal(10**20), pa.decimal128(38)), (date(1970, 1, 1), None), (5, pa.duration("s")),
         )  # fmt: skip
         value, its_type = rng.choice(kinds)
         new = pa.array([value] * count, type=its_type)

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from initfree import io
 from initfree.data.files import regular
 from initfree.data.observations import Intrinsics, Observations
 from initfree.data.reconstruction import Reconstruction
@@ -75,6 +75,22 @@ def _colmap_directory(path: Path) -> Path:
     return directory
 
 
+def _of(reader: str, function: str) -> Callable[..., Any]:
+    """A function of a reader, which is imported at the first use: an input has one format, and to import all readers takes
+    longer than to read a small input."""
+    return lambda *arguments: getattr(import_module(f"initfree.io.{reader}"), function)(*arguments)
+
+
+def _module(reader: str, *, poses: bool = False) -> Any:
+    """`is_NAME`, `read_observations` and with `poses` `reconstruction_of` of io/NAME.py."""
+    read = _of(reader, "read_observations")
+    return {
+        "recognises": _of(reader, f"is_{reader}"),
+        "read": lambda path, asked: read(path, asked.intrinsics),
+        "model": _of(reader, "reconstruction_of") if poses else None,
+    }
+
+
 FORMATS = (
     Format(
         "COLMAP model",
@@ -89,121 +105,99 @@ FORMATS = (
         "database.db with verified matches, of COLMAP or hloc",
         "initfree solve database.db --output out",
         is_database,
-        lambda path, asked: io.database.read_observations(path, asked.intrinsics, asked.names),
+        lambda path, asked: _of("database", "read_observations")(path, asked.intrinsics, asked.names),
     ),
     Format(
         "OpenSfM",
         "tracks.csv and camera_models.json in the directory (exif/ for several cameras, reconstruction.json for poses)",
         "initfree solve opensfm-project --output out",
-        lambda path: io.opensfm.is_opensfm(path),
-        lambda path, asked: io.opensfm.read_observations(path, asked.intrinsics),
-        lambda path: io.opensfm.reconstruction_of(path),
+        **_module("opensfm", poses=True),
     ),
     Format(
         "Bundler",
         "bundle.out, with list.txt beside it for the images' names",
         "initfree solve bundle/bundle.out --output out",
-        lambda path: io.bundler.is_bundler(path),
-        lambda path, asked: io.bundler.read_observations(path, asked.intrinsics),
-        lambda path: io.bundler.reconstruction_of(path),
+        **_module("bundler", poses=True),
     ),
     Format(
         "NVM",
         "a model of VisualSFM that begins with NVM_V3",
         "initfree solve model.nvm --output out",
-        lambda path: io.nvm.is_nvm(path),
-        lambda path, asked: io.nvm.read_observations(path, asked.intrinsics),
-        lambda path: io.nvm.reconstruction_of(path),
+        **_module("nvm", poses=True),
     ),
     Format(
         "Kapture",
         "sensors/ and reconstruction/ in the directory, with keypoints and observations",
         "initfree solve kapture-project --output out",
-        lambda path: io.kapture.is_kapture(path),
-        lambda path, asked: io.kapture.read_observations(path, asked.intrinsics),
-        lambda path: io.kapture.reconstruction_of(path),
+        **_module("kapture", poses=True),
     ),
     Format(
         "openMVG",
         "sfm_data.json with structure and observations",
         "initfree solve sfm_data.json --output out",
-        lambda path: io.openmvg.is_openmvg(path),
-        lambda path, asked: io.openmvg.read_observations(path, asked.intrinsics),
-        lambda path: io.openmvg.reconstruction_of(path),
+        **_module("openmvg", poses=True),
     ),
     Format(
         "Metashape",
         "cameras as XML; poses and markers, no tie points",
         "initfree check cameras.xml --database database.db",
-        lambda path: io.metashape.is_metashape(path),
-        lambda path, asked: io.metashape.read_observations(path, asked.intrinsics),
-        lambda path: io.metashape.reconstruction_of(path),
+        **_module("metashape", poses=True),
     ),
     Format(
         "nerfstudio",
         "transforms.json; poses alone",
         "initfree check transforms.json --database database.db",
-        lambda path: io.nerfstudio.is_nerfstudio(path),
-        lambda path, asked: io.nerfstudio.read_observations(path, asked.intrinsics),
-        lambda path: io.nerfstudio.reconstruction_of(path),
+        **_module("nerfstudio", poses=True),
     ),
     Format(
         "MultiCamSelfCal",
         "points.dat, IdMat.dat, Res.dat in the directory; BASENAMEn.rad for intrinsics",
         "initfree solve CalibData --output out",
-        lambda path: io.multicamselfcal.is_multicamselfcal(path),
-        lambda path, asked: io.multicamselfcal.read_observations(path, asked.intrinsics),
+        **_module("multicamselfcal"),
     ),
     Format(
         "caliscope",
         "xy.csv and camera_array.toml in the directory",
         "initfree solve recording --output out",
-        lambda path: io.caliscope.is_caliscope(path),
-        lambda path, asked: io.caliscope.read_observations(path, asked.intrinsics),
-        lambda path: io.caliscope.reconstruction_of(path),
+        **_module("caliscope", poses=True),
     ),
     Format(
         "DeepLabCut",
         "a directory with one CSV of DeepLabCut for each camera",
         "initfree solve dlc-tables --output out",
-        lambda path: io.deeplabcut.is_deeplabcut(path),
-        lambda path, asked: io.deeplabcut.read_observations(path, asked.intrinsics),
+        **_module("deeplabcut"),
     ),
     Format(
         "SLEAP",
         "a directory with one NAME.analysis.h5 for each camera (needs h5py)",
         "initfree solve sleap-analyses --output out",
-        lambda path: io.sleap.is_sleap(path),
-        lambda path, asked: io.sleap.read_observations(path, asked.intrinsics),
+        **_module("sleap"),
     ),
     Format(
         "OpenPose",
         "a directory with one for each camera, of NAME_FRAME_keypoints.json",
         "initfree solve openpose-output --output out",
-        lambda path: io.openpose.is_openpose(path),
-        lambda path, asked: io.openpose.read_observations(path, asked.intrinsics),
+        **_module("openpose"),
     ),
     Format(
         "Idiap",
         "ba_problem.txt of the multi-camera calibration suite: clicked points of fixed cameras",
         "initfree solve ba_problem.txt --output out",
-        lambda path: io.idiap.is_idiap(path),
-        lambda path, asked: io.idiap.read_observations(path, asked.intrinsics),
+        **_module("idiap"),
     ),
     Format(
         "table",
         "CSV or Parquet with the columns camera, frame, point, x, y[, confidence][, width, height]",
         "initfree solve detections.csv --output out",
-        lambda path: io.table.is_table(path),
-        lambda path, asked: io.table.read_observations(path, asked.intrinsics),
+        **_module("table"),
     ),
     Format(
         "BAL",
         "a problem of Bundle Adjustment in the Large (.txt, .bz2, .gz)",
         "initfree solve problem-16-22106-pre.txt.bz2 --output out",
-        lambda path: io.bal.is_bal(path),
-        lambda path, asked: io.bal.read_observations(path),
-        lambda path: io.bal.reconstruction_of(path),
+        _of("bal", "is_bal"),
+        lambda path, _asked: _of("bal", "read_observations")(path),
+        _of("bal", "reconstruction_of"),
     ),
 )
 """in the order of the trials"""

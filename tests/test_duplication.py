@@ -8,7 +8,7 @@ from initfree.certificate.thresholds import MIN_SHARING
 from initfree.certificate.twins import _counted, duplication, merged_observations
 from initfree.data.tracks import Array
 from initfree.generator import generate, presets
-from initfree.generator.config import Config, Groups, Lateral, LookAt, Part, Parts, Visibility
+from initfree.generator.config import Cluster, Config, Groups, Lateral, LookAt, Parts, Visibility
 
 
 def cameras_of(scene: Scene):
@@ -62,7 +62,7 @@ def test_tracks_that_are_lost_everywhere_are_not_duplicated(keep: float):
 
 
 def test_parts_that_look_the_same_share_their_tracks_and_nothing_else():
-    parts = (Part(80, centre=(0.0, 0.0, 0.0)), Part(10, centre=(9.0, 0.0, 0.0), equal_to=0))
+    parts = (Cluster(80, centre=(0.0, 0.0, 0.0)), Cluster(10, centre=(9.0, 0.0, 0.0), equal_to=0))
     route = tuple(
         Lateral("lateral", 6, (x - 1.0, -4.0, 0.0), (x + 1.0, -4.0, 0.0), look_at=LookAt("point", (x, 0.0, 0.0)))
         for x in (0.0, 9.0)

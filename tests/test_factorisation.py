@@ -11,7 +11,7 @@ from initfree.data.tracks import Tracks
 from initfree.engine import factorisation as choice
 from initfree.engine.band_cholesky import BandFactorisation, bandwidth, positions
 from initfree.engine.camera_pairs import CameraPairs
-from initfree.engine.dissection import Part, dissect
+from initfree.engine.dissection import Node, dissect
 from initfree.engine.lapack import cholesky
 from initfree.engine.sparse_cholesky import SparseFactorisation
 from initfree.engine.threads import set_threads
@@ -47,7 +47,7 @@ def test_dissection_takes_every_camera_once_and_no_pair_crosses_its_parts(name: 
     shared = tracks.covisible
     seen = []
 
-    def visit(part: Part) -> np.ndarray:
+    def visit(part: Node) -> np.ndarray:
         inside = [visit(child) for child in part.inside]
         for k, one in enumerate(inside):
             for other in inside[:k]:

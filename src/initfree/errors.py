@@ -15,11 +15,11 @@ class InputError(Exception):
         super().__init__(printable(message))
 
 
-def printable(text: str, most: int = _LONGEST) -> str:
+def printable(text: str) -> str:
     """Text for a terminal or a line of a file: control characters escaped as in Python, and the middle of a long text left
     out."""
-    if len(text) > most:
-        text = f"{text[: most // 2]} ... {text[-most // 2 :]}"
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

@@ -21,15 +21,15 @@ _REORDER = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _ROOT = re.compile(r"[\\/]|[A-Za-z]:[\\/]")
 
 
-def check_name(source: object, name: str, what: str = "image") -> None:
+def check_name(source: object, name: str) -> None:
     """Raise an `InputError` for a name that cannot be shown on a line or written to one."""
     if not 0 < len(name) <= LONGEST:
-        raise InputError(f"{source}: the {what} {name!r} has a name of {len(name)} characters; expected 1 to {LONGEST}")
+        raise InputError(f"{source}: the image {name!r} has a name of {len(name)} characters; expected 1 to {LONGEST}")
     if name.isprintable():
         return
     bad = next((c for c in name if unicodedata.category(c) in _REFUSED or c in _REORDER), None)
     if bad is not None:
-        raise InputError(f"{source}: the {what} {name!r} has the character U+{ord(bad):04X} in its name; expected text")
+        raise InputError(f"{source}: the image {name!r} has the character U+{ord(bad):04X} in its name; expected text")
 
 
 def is_relative(name: str) -> bool:

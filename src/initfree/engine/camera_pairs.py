@@ -9,7 +9,7 @@ from scipy.sparse import coo_array, csr_array, tril
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from initfree.data.tracks import Index, Tracks
-from initfree.engine.dissection import Part, dissect
+from initfree.engine.dissection import Node, dissect
 
 NO_PAIRS: Index = np.empty((0, 2), dtype=np.int64)
 
@@ -76,7 +76,7 @@ class CameraPairs:
         return csr_array((np.ones(2 * len(row)), ends), shape=(self.cameras, self.cameras))
 
     @cached_property
-    def dissection(self) -> Part:
+    def dissection(self) -> Node:
         """In which order to eliminate the cameras, part by part."""
         return dissect(self._graph)
 

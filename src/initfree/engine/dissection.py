@@ -23,30 +23,30 @@ _CORNERS = 200
 
 
 @dataclass(frozen=True)
-class Part:
-    """Cameras that are eliminated together, after those of all parts inside."""
+class Node:
+    """Of the elimination tree: cameras that are eliminated together, after those of all nodes inside."""
 
     vertices: Index
-    inside: tuple["Part", ...]
+    inside: tuple["Node", ...]
 
 
-def dissect(graph: csr_array) -> Part:
-    """The root of a tree of parts over a symmetric graph; its separators are its inner nodes."""
+def dissect(graph: csr_array) -> Node:
+    """The root of the elimination tree of a symmetric graph; its separators are its inner nodes."""
     return _dissect(graph, np.arange(graph.indptr.size - 1))
 
 
-def _dissect(graph: csr_array, vertices: Index) -> Part:
+def _dissect(graph: csr_array, vertices: Index) -> Node:
     """`graph` is that of `vertices` alone."""
     if len(vertices) <= _LEAF:
-        return Part(vertices, ())
+        return Node(vertices, ())
     count, label = connected_components(graph, directed=False)
     if count > 1:
         groups = [np.flatnonzero(label == part) for part in range(count)]
-        return Part(vertices[:0], tuple(_dissect(_within(graph, group), vertices[group]) for group in groups))
+        return Node(vertices[:0], tuple(_dissect(_within(graph, group), vertices[group]) for group in groups))
     separator, *halves = _separate(graph)
     if _cost(len(vertices)) < _cost(len(separator)) + sum(_cost(len(half), len(separator)) for half in halves):
-        return Part(vertices, ())
-    return Part(vertices[separator], tuple(_dissect(_within(graph, half), vertices[half]) for half in halves))
+        return Node(vertices, ())
+    return Node(vertices[separator], tuple(_dissect(_within(graph, half), vertices[half]) for half in halves))
 
 
 def _cost(own: int, boundary: int = 0) -> float:

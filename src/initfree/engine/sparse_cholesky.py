@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 from initfree.data.tracks import Array, Index, Tracks
 from initfree.engine import threads
 from initfree.engine.camera_pairs import CameraPairs
-from initfree.engine.dissection import Part
+from initfree.engine.dissection import Node
 from initfree.engine.kernels import kernel
 from initfree.engine.lapack import cholesky, divide, product, subtract_square
 
@@ -253,7 +253,7 @@ def _analyse(pairs: CameraPairs, column: Index, size: int) -> list[_Front]:
     return fronts
 
 
-def _structure(graph: csr_array, parts: list[Part], outside: list[int]) -> tuple[list[Index], list[Index], Index]:
+def _structure(graph: csr_array, parts: list[Node], outside: list[int]) -> tuple[list[Index], list[Index], Index]:
     """Cameras that each part owns and those later ones that it touches, in the order of elimination; each camera's part."""
     own = [part.vertices for part in parts]
     in_order = np.concatenate(own)
@@ -270,12 +270,12 @@ def _structure(graph: csr_array, parts: list[Part], outside: list[int]) -> tuple
     return own, boundary, np.searchsorted(after, position, side="right")
 
 
-def _in_order(root: Part) -> tuple[list[Part], list[int]]:
+def _in_order(root: Node) -> tuple[list[Node], list[int]]:
     """All parts, those inside before the one around, and the number of the one around each (-1: none)."""
-    parts: list[Part] = []
+    parts: list[Node] = []
     outside: list[int] = []
 
-    def visit(part: Part) -> int:
+    def visit(part: Node) -> int:
         inside = [visit(child) for child in part.inside]
         parts.append(part)
         outside.append(-1)

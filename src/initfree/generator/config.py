@@ -93,7 +93,7 @@ class ColmapModel:
 
 
 @dataclass(frozen=True, config=_strict)
-class Part:
+class Cluster:
     """Landmarks of one shape, at random places of it (`size` is its extent along the axes).
 
     `box`: anywhere inside (a wall, a pole, a spot are thin boxes); `cubic`: on the twisted cubic
@@ -119,7 +119,7 @@ class Parts:
     """Clusters of landmarks and nothing that hides them: scenes that are hard for their geometry alone."""
 
     kind: Literal["parts"]
-    parts: Annotated[tuple[Part, ...], Field(min_length=1)]
+    parts: Annotated[tuple[Cluster, ...], Field(min_length=1)]
     landmarks: Count = 1_000_000
     """Most landmarks; all of the parts' by default."""
 

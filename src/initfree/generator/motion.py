@@ -41,11 +41,11 @@ def in_motion(
     return Projections(image, observations.landmark, pixel)
 
 
-def _moving(part: config.Part) -> bool:
+def _moving(part: config.Cluster) -> bool:
     return bool(np.any(part.moves)) or part.turns != 0.0
 
 
-def _at(part: config.Part, places: Floats, moment: float) -> Floats:
+def _at(part: config.Cluster, places: Floats, moment: float) -> Floats:
     """Landmarks of a part at a moment."""
     turn = Rotation.from_euler("z", moment * part.turns, degrees=True)
     return turn.apply(places - part.centre) + part.centre + moment * np.array(part.moves)

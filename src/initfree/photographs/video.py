@@ -58,8 +58,8 @@ def _sharpest(video: Path, count: int) -> Iterator[tuple[int, Any]]:
             if best is not None:
                 yield best[1], best[2].to_ndarray(format="rgb24")
     except (FFmpegError, IndexError) as error:
-        told = (isinstance(error, FFmpegError) and error.strerror) or "it has no pictures"
-        raise InputError(f"{video} cannot be read as a video: {told}") from error
+        reason = (isinstance(error, FFmpegError) and error.strerror) or "it has no pictures"
+        raise InputError(f"{video} cannot be read as a video: {reason}") from error
 
 
 def _sharpness(grey: NDArray[np.uint8]) -> float:

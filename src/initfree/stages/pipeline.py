@@ -29,7 +29,7 @@ from initfree.stages.euclidean import AdjustConfig, FreeIntrinsics, adjust, resi
 from initfree.stages.initialization import initialize
 from initfree.stages.refinement.radial import refine_radial
 from initfree.stages.refinement.reprojection import ProjectiveRefinement, Reprojection, reprojection_errors
-from initfree.stages.trace import Moving, Trace
+from initfree.stages.trace import Snapshot, Trace
 from initfree.stages.upgrade import Projective, Upgraded, upgrade
 from initfree.stages.varpro import VariableProjection, placed
 from initfree.two_view.pair_matrices import pair_matrices
@@ -68,18 +68,18 @@ class State:
     trace: Trace = field(default_factory=Trace)
     """where the stages have been"""
 
-    def reporting(self, stage: str, moving: Moving | None = None, *, metric: bool = False) -> OnIteration | None:
-        """How a stage tells of its iterations; `moving` says where its cameras and landmarks are."""
-        telling = None if self.on_progress is None else partial(self.on_progress, stage)
-        if moving is None:
-            return telling
-        keep = self.trace.begin(stage, self.problem.landmark_ids, moving, metric=metric)
+    def reporting(self, stage: str, snapshot: Snapshot | None = None, *, metric: bool = False) -> OnIteration | None:
+        """The callback of a stage's iterations; `snapshot` returns its cameras and landmarks."""
+        on_iteration = None if self.on_progress is None else partial(self.on_progress, stage)
+        if snapshot is None:
+            return on_iteration
+        keep = self.trace.begin(stage, self.problem.landmark_ids, snapshot, metric=metric)
 
         def both(index: int, step: Iteration) -> None:
             if step.accepted:
                 keep(index + 1, step.cost)
-            if telling is not None:
-                telling(index, step)
+            if on_iteration is not None:
+                on_iteration(index, step)
 
         return both
 
@@ -125,9 +125,9 @@ def minimise_ose(state: State) -> State:
         column_scaling=config.column_scaling,
     )  # fmt: skip
     # Cameras of radial formulations have no third row yet: nothing that could be shown.
-    moving = None if formulation.radial else lambda: (stage.P, stage.X)
+    snapshot = None if formulation.radial else lambda: (stage.P, stage.X)
     limits = LMConfig(config.max_iterations, config.tolerance)
-    convergence = stage.minimise(limits, state.reporting("varpro", moving))
+    convergence = stage.minimise(limits, state.reporting("varpro", snapshot))
     report = _report("varpro", convergence, stage.mean_residual, "normalised")
     if not formulation.radial:
         error = reprojection_errors(problem.tracks, problem.m, problem.unit, stage.P, stage.X)
@@ -201,13 +201,17 @@ def adjust_euclidean(state: State) -> State:
     assert state.reconstruction is not None, "the adjustment follows the upgrade"
     began = clock()
     now = state.reconstruction
-    tell = state.reporting("adjustment", lambda: (np.concatenate([now.R, now.t[:, :, None]], axis=2), now.xyz), metric=True)
+
+    def snapshot() -> tuple[Array, Array]:
+        return np.concatenate([now.R, now.t[:, :, None]], axis=2), now.xyz
+
+    on_iteration = state.reporting("adjustment", snapshot, metric=True)
 
     def on_step(index: int, step: Iteration, reached: Reconstruction) -> None:
         nonlocal now
         now = reached
-        if tell is not None:
-            tell(index, step)
+        if on_iteration is not None:
+            on_iteration(index, step)
 
     free = FreeIntrinsics.of(problem)
     limits = AdjustConfig(free=free, max_iterations=config.max_iterations, tolerance=config.adjust_tolerance)

@@ -22,7 +22,7 @@ STEPS = 48
 """kept of every stage at most; of more, every second, every fourth ..., and the last"""
 
 Single = NDArray[np.float32]
-Moving = Callable[[], tuple[Array, Array]]
+Snapshot = Callable[[], tuple[Array, Array]]
 """cameras (cameras, 3, 4) and landmarks (landmarks, 3 or 4) where a stage is now"""
 
 
@@ -81,7 +81,7 @@ class Trace:
     def __init__(self) -> None:
         self.passages: list[Passage] = []
 
-    def begin(self, stage: str, ids: Index, moving: Moving, *, metric: bool) -> Callable[[int, float], None]:
+    def begin(self, stage: str, ids: Index, snapshot: Snapshot, *, metric: bool) -> Callable[[int, float], None]:
         """Keep where a stage begins; the function that is returned keeps where it is after a step, by index and cost."""
         kept = self.passages[0].ids if self.passages else ids[:: max(1, -(-len(ids) // LANDMARKS))]
         kept, _, rows = np.intersect1d(kept, ids, assume_unique=True, return_indices=True)
@@ -89,7 +89,7 @@ class Trace:
         self.passages.append(passage)
 
         def add(index: int, cost: float) -> None:
-            P, X = moving()
+            P, X = snapshot()
             with np.errstate(over="ignore"):  # infinite where single precision ends: no place to show
                 passage.add(Step(index, cost, P.astype(np.float32), X[rows].astype(np.float32)))
 

@@ -42,7 +42,7 @@ def equal_landmarks(scene: config.Scene, positions: Floats) -> NDArray[np.int64]
     return np.concatenate(pairs)
 
 
-def _shape(part: config.Part, rng: np.random.Generator) -> Floats:
+def _shape(part: config.Cluster, rng: np.random.Generator) -> Floats:
     half = np.array(part.size) / 2
     if part.shape == "box":
         return half * rng.uniform(-1, 1, (part.landmarks, 3))

@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 from initfree.data.tracks import Array, Index, Tracks
 from initfree.engine import threads
 from initfree.engine.factorisation import Factorisation, factorisation
-from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, gradient_cosine
+from initfree.engine.levenberg_marquardt import Convergence, LMConfig, gradient_cosine
 from initfree.engine.losses import LeastSquares
 from initfree.engine.robust_stage import RobustStage
 from initfree.errors import InputError
@@ -273,11 +273,10 @@ def refine(
     prior: Prior | None = None,
     weight: Array | None = None,
     limits: LMConfig = SHORT,
-    on_iteration: OnIteration | None = None,
 ) -> tuple[IntrinsicsAdjustment, Convergence]:
     """Adjust under Cauchy losses of `scales` pixels in turn; the stage, whose `view` is the result, and the history."""
     own = replace(view, **{name: np.array(getattr(view, name), dtype=np.float64, order="C") for name in ("R", "t", "xyz")})
     stage = IntrinsicsAdjustment(tracks, keypoints, own, prior=prior, weight=weight)
-    convergence = stage.minimise_graduated(limits, scales, on_iteration)
+    convergence = stage.minimise_graduated(limits, scales)
     stage.release()
     return stage, convergence

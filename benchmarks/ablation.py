@@ -225,12 +225,14 @@ def solved(case: Case, without: str | None) -> dict[str, Any]:
     return row
 
 
-def run(rows: Path, kinds: tuple[str, ...] = ()) -> None:
+def run(rows: Path, kinds: tuple[str, ...] = (), every: int = 1, longest: float = math.inf) -> None:
     """Solve what the file lacks.
 
     Args:
         rows: File of solves, a JSON object a line.
         kinds: Kinds of cases, such as sets or databases; by default all.
+        every: A sample: every second, third ... case of each kind.
+        longest: CPU seconds of a solve beyond which a case is not solved without its parts.
     """
     done = read_rows(rows) if rows.exists() else {}
     console = Console(stderr=True)
@@ -239,8 +241,13 @@ def run(rows: Path, kinds: tuple[str, ...] = ()) -> None:
     staged.write_text("".join(json.dumps(row) + "\n" for row in done.values()))
     staged.replace(rows)
     with rows.open("a") as file:
+        seen: dict[str, int] = defaultdict(int)
         for name, make in cases().items():
-            if kinds and name.partition(":")[0] not in kinds:
+            kind = name.partition(":")[0]
+            if kinds and kind not in kinds:
+                continue
+            seen[kind] += 1
+            if (seen[kind] - 1) % every:
                 continue
             made = cache(make)
 
@@ -253,7 +260,8 @@ def run(rows: Path, kinds: tuple[str, ...] = ()) -> None:
                     console.log(name, without, row["accepted"], row["wrong"], f"{row['cpu']:.1f} s", log_locals=False)
                 return done[name, without]
 
-            for part in solve_once(None)["acting"]:
+            whole = solve_once(None)
+            for part in whole["acting"] if whole["cpu"] <= longest else ():
                 solve_once(part)
 
 
@@ -265,8 +273,9 @@ def read_rows(rows: Path) -> dict[tuple[str, str | None], dict[str, Any]]:
 
 def line_of(part: str, rows: dict[tuple[str, str | None], dict[str, Any]]) -> str:
     """A row of the table: what all cases come to without a part, against the default."""
-    names = [name for name, without in rows if without is None]
-    acted = [name for name in names if (name, part) in rows]
+    acted = [name for name, without in rows if without == part]
+    whole = {name: row for (name, without), row in rows.items() if without is None}
+    names = [name for name, row in whole.items() if name in acted or part not in row["acting"]]
     pairs = [(rows[name, None], rows.get((name, part), rows[name, None])) for name in names]
 
     def change(count: Callable[[dict[str, Any]], bool]) -> str:

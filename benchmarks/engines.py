@@ -1,9 +1,9 @@
-"""What the fast engine saves: whole solves with both engines (`engine/choice.py`), CPU seconds on one thread.
+"""What parts of the engine save: whole solves with and without them, CPU seconds on one thread.
 
     INITFREE_DATA=... python benchmarks/engines.py
 
-Each engine has a process of its own. Each problem is solved once before, for what has to be compiled or loaded; the least
-of some solves counts.
+plain: tuples in place of vector registers (`engine/choice.py`); band: every system factorised in a band, none by a
+dissection. Each has a process of its own. The least of some solves counts, so that compiling and loading does not.
 """
 
 import json
@@ -12,61 +12,80 @@ import subprocess
 import sys
 import time
 from functools import partial
+from typing import Literal
+from unittest.mock import patch
 
 import tyro
 from data import bal_file, data_directory
+from survey import problem_of, survey
+
+import initfree
+from initfree.engine import factorisation
+from initfree.generator import generate
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+Without = Literal["default", "plain", "band"]
 
 
-def seconds(solves: int) -> dict[str, float]:
-    """Least CPU seconds of each problem, with the engine of this process."""
-    import initfree
-    from initfree.generator import generate
-
-    def of_set(name: str, **spoilt: float) -> initfree.Problem:
-        return initfree.load(generate(name, seed=5, shuffle=True, noise=0.5, **spoilt).to_colmap(noisy=True))
-
-    problems = {
-        "set2": partial(of_set, "set2"),
-        "set4, 10% wrong": partial(of_set, "set4", outliers=0.1),
-        "South Building": lambda: initfree.load(data_directory() / "south_building" / "sparse"),
-        "ladybug-49": lambda: initfree.load(bal_file("ladybug-49")),
-    }
-    found = {}
-    for name, make in problems.items():
-        problem = make()
-        took = []
-        for _ in range(solves + 1):
-            began = time.process_time()
-            initfree.solve(problem)
-            took.append(time.process_time() - began)
-        found[name] = min(took[1:])
-    return found
+def of_set(name: str, **spoilt: float) -> initfree.Problem:
+    return initfree.load(generate(name, seed=5, shuffle=True, noise=0.5, **spoilt).to_colmap(noisy=True))
 
 
-def main(solves: int = 3, child: bool = False) -> None:
+def of_survey(cameras: int) -> initfree.Problem:
+    return problem_of(generate(survey(cameras), seed=5, shuffle=True, noise=0.5))
+
+
+PROBLEMS = {
+    "set2": partial(of_set, "set2"),
+    "set4, 10% wrong": partial(of_set, "set4", outliers=0.1),
+    "castle-p19": lambda: initfree.load(data_directory() / "real" / "castle-p19" / "input"),
+    "South Building": lambda: initfree.load(data_directory() / "south_building" / "sparse"),
+    "ladybug-49": lambda: initfree.load(bal_file("ladybug-49")),
+    "survey of 500": partial(of_survey, 500),
+    "survey of 1000": partial(of_survey, 1000),
+}
+
+
+def least_seconds(problem: initfree.Problem, solves: int) -> float:
+    took = []
+    for _ in range(solves):
+        began = time.process_time()
+        initfree.solve(problem)
+        took.append(time.process_time() - began)
+    return min(took)
+
+
+def main(
+    problems: tuple[str, ...] = tuple(PROBLEMS),
+    engines: tuple[Without, ...] = ("default", "plain", "band"),
+    solves: int = 3,
+    child: bool = False,
+) -> None:
     """Print a table.
 
     Args:
+        problems: By name.
+        engines: The default engine, and others.
         solves: Of each problem with each engine.
         child: Measure one engine and print JSON.
     """
     if child:
-        print(json.dumps(seconds(solves)))
+        with patch.object(factorisation, "_SPARSE", float("inf") if engines == ("band",) else factorisation._SPARSE):
+            print(json.dumps({name: least_seconds(PROBLEMS[name](), solves) for name in problems}))
         return
-    found = {}
-    for engine in ("fast", "plain"):
-        command = [sys.executable, __file__, "--solves", str(solves), "--child"]
-        done = subprocess.run(
-            command, env=os.environ | ONE_THREAD | {"INITFREE_ENGINE": engine}, stdout=subprocess.PIPE, text=True, check=True
-        )
-        found[engine] = json.loads(done.stdout.splitlines()[-1])
-    print("| problem | fast | plain | plain / fast |")
-    print("|---|---:|---:|---:|")
-    for name, fast in found["fast"].items():
-        plain = found["plain"][name]
-        print(f"| {name} | {fast:.2f} | {plain:.2f} | {plain / fast:.2f} |")
+    seconds = {}
+    for engine in engines:
+        options = "--solves", str(solves), "--engines", engine, "--problems", *problems, "--child"
+        environment = os.environ | ONE_THREAD | {"INITFREE_ENGINE": "plain" if engine == "plain" else "fast"}
+        command = [sys.executable, __file__, *options]
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+        seconds[engine] = json.loads(done.stdout.splitlines()[-1])
+    print("| problem |", " | ".join(engines), "|", " | ".join(f"{name} / {engines[0]}" for name in engines[1:]), "|")
+    print("|---|" + "---:|" * (2 * len(engines) - 1))
+    for name in problems:
+        each = [seconds[engine][name] for engine in engines]
+        cells = [f"{one:.2f}" for one in (*each, *(one / each[0] for one in each[1:]))]
+        print(f"| {name} |", " | ".join(cells), "|")
 
 
 if __name__ == "__main__":

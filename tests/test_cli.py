@@ -1,6 +1,7 @@
 """The command `initfree` itself: quick help, suggestions, missing extras, and a quiet end."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -114,6 +115,59 @@ def test_completion_knows_commands_and_flags(capsys):
     out = capsys.readouterr().out
     for word in ("solve", "reproduction", "--linear-solver", "--scheduler", "--no-summary"):
         assert f"'{word}'" in out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_reads_its_completion(shell, tmp_path, capsys):
+    found = shutil.which(shell)
+    if found is None:
+        pytest.skip(f"{shell} is not installed: its completion is not tried")
+    assert run("completion", shell) == 0
+    script = tmp_path / "script"
+    script.write_text(capsys.readouterr().out)
+    subprocess.run([found, "-n", script], check=True)
+
+
+_OFFERED = [
+    ("so", ["solve"]),
+    ("solve --lin", ["--linear-solver"]),
+    ("solve --linear-solver p", ["pcg", "power"]),
+    ("solve ph", ["photos"]),
+    ("solve ", ["database.db", "photos"]),
+    ("solve photos --output ph", ["photos"]),
+    ("bench rep", ["report", "reproduction"]),
+    ("bench run smo", ["smoke"]),
+    ("generate set1", ["set1"]),
+]
+_BASH = """
+source {script}
+COMP_WORDS=(initfree {words}); COMP_CWORD={last}
+_tyro_initfree; printf '%s\n' "${{COMPREPLY[@]}}"
+"""
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish"])
+def test_a_shell_completes(shell, tmp_path, capsys):
+    """Commands, flags, their values, presets; files where an input is expected."""
+    found = shutil.which(shell)
+    if found is None:
+        pytest.skip(f"{shell} is not installed: its completion is not tried")
+    assert run("completion", shell) == 0
+    script, folder = tmp_path / "script", tmp_path / "folder"
+    script.write_text(capsys.readouterr().out)
+    (folder / "photos").mkdir(parents=True)
+    (folder / "database.db").touch()
+    for words, offered in _OFFERED:
+        typed = [*words.split(), ""] if words.endswith(" ") else words.split()
+        quoted = " ".join(f"'{word}'" for word in typed)
+        program = {
+            "bash": _BASH.format(script=script, words=quoted, last=len(typed)),
+            "fish": f"source {script}; complete -C 'initfree {words}'",
+        }[shell]
+        told = subprocess.run([found, "-c", program], cwd=folder, capture_output=True, text=True, check=True)
+        lines = [line.partition("\t")[0].rstrip("/") for line in told.stdout.splitlines()]
+        assert sorted(lines) == offered, words
+        assert told.stderr == ""
 
 
 def test_no_command_shows_the_help(capsys):

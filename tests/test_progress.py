@@ -10,6 +10,7 @@ import pytest
 from commanding import run, write_ring
 from rich.console import Console
 
+from initfree.auto.finish import FINISH, MEND
 from initfree.commands import solve_progress
 from initfree.commands.solve_progress import Shown, SolveProgress
 from initfree.engine.levenberg_marquardt import Iteration
@@ -49,7 +50,15 @@ def test_quiet_prints_the_verdict_alone(tmp_path, model, capsys):
 def test_verbose_tells_every_stage(tmp_path, model, capsys):
     assert run("solve", model, "-o", tmp_path / "out", "--verbose") == 0
     err = capsys.readouterr().err
-    for word in ("start 1 of at most 13 (spectral)", "varpro", "adjustment", "iteration", "cost", "0:0"):
+    words = (
+        "start 1 of at most 13 (spectral)",
+        "varpro",
+        "adjustment",
+        "of at most 100  cost",
+        "outliers, finishing step",
+        "0:0",
+    )
+    for word in words:
         assert word in err
 
 
@@ -96,7 +105,7 @@ def test_what_follows_the_adjustment_is_told(monkeypatch):
     progress = SolveProgress(Shown(), Console(file=stream, width=200))
     progress("spectral: adjustment", 4, Iteration(12.5, 1e-3, 0.1, 1.0, True, 0.1))
     assert "adjustment   iteration    5" in progress._line(1.0)
-    assert progress._line(30.0) == "0:30  start 1 (spectral)  adjusted; wrong matches, intrinsics and the verdict follow"
+    assert progress._line(30.0) == "0:30  start 1 (spectral)  adjusted; its repair and verdict follow"
 
 
 def test_compilation_is_told_and_not_a_stage():
@@ -122,6 +131,31 @@ def test_the_closing_table_speaks_of_the_result(tmp_path, model, capsys):
     assert "mean residual" in out
     assert "before the adjustment" in out
     assert str(tmp_path / "out" / "summary.html") in out.replace("\n", "")
+
+
+def test_what_is_counted_has_a_bar_in_a_terminal_with_room_for_it():
+    shown = {}
+    for width in (80, 40):
+        stream = io.StringIO()
+        with SolveProgress(Shown(), Console(file=stream, width=width, force_terminal=True)) as progress:
+            progress("two-view geometry, pair of 435", 86, None)
+            progress._tell(progress._began + 200.0, 0.0)
+        text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", stream.getvalue()).replace("\r", "\n")
+        shown[width] = [line.strip() for line in text.splitlines() if "pair" in line][-1]
+    words, bar = shown[80].rsplit("  ", 1)
+    assert words.endswith("two-view geometry, pair 87 of 435")
+    assert set(bar) == {"━", "─"}
+    assert bar.count("━") == len(bar) // 5  # a fifth of the pairs
+    assert shown[40].endswith("pair 87 of 435")
+
+
+def test_the_steps_after_the_starts_are_counted(tmp_path, model, capsys):
+    assert run("solve", model, "-o", tmp_path / "out", "--json-lines") == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    steps = [event for event in events if "finishing step" in event.get("stage", "")]
+    assert steps
+    assert {event["total"] for event in steps} == {len(FINISH) + len(MEND)}
+    assert [event["iteration"] for event in steps] == sorted(event["iteration"] for event in steps)
 
 
 def test_the_line_stays_within_the_terminal():

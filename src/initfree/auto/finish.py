@@ -53,9 +53,12 @@ MEND: tuple[Step, ...] = (
 
 def finished(search: Search, solution: Solution, steps: tuple[Step, ...] = FINISH) -> Solution:
     """The solution after all steps that are not switched off (`SolveConfig.skip`)."""
+    every = (*FINISH, *MEND)
     for step in steps:
         if step.name in search.config.skip or (step.of != "all" and (step.of == "accepted") != solution.accepted):
             continue
+        if search.on_progress is not None:
+            search.on_progress(f"{step.name}, finishing step of {len(every)}", every.index(step), None)
         other = step.run(search, solution)
         if other is not None and step.anew:
             whole = finished(search, other).adding(searching=False)

@@ -147,7 +147,7 @@ def solve_in_parts(
         for number, part in enumerate(running):
             solved.append(part)
             if on_progress is not None:
-                on_progress(f"part of {len(part.reconstruction.names)} cameras", number, None)
+                on_progress(f"part of {len(pieces)}", number, None)
         return _whole(problem, config, solved, clock() - began, on_progress)
 
 

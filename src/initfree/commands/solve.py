@@ -15,7 +15,7 @@ from rich.console import Console
 
 from initfree.api import solve as solve_problem
 from initfree.api import solve_components
-from initfree.auto.search import most_starts
+from initfree.auto.search import SHORT, most_starts
 from initfree.commands.display import print_metrics, print_next, print_result, print_verdict
 from initfree.commands.options import Output, Overwrite
 from initfree.commands.photographs import is_unmatched, matched
@@ -133,7 +133,9 @@ def solve(
     names = planned(moments=o.moments is not None, summary=summary, scenes=max(problem.dropped.components, 1))
     with staged_directory(output, COMMAND, names, overwrite=overwrite) as staging:
         several = strategy == "auto" and parts is None
-        with SolveProgress(shown, most_starts=most_starts(problem) if several else None) as progress:
+        iterations = min(config.max_iterations, SHORT) if several else config.max_iterations
+        starts = most_starts(problem) if several else None
+        with SolveProgress(shown, most_starts=starts, most_iterations=iterations) as progress:
             _compile(progress)
             if parts is not None:
                 from initfree.auto.parts import processes, solve_in_parts

@@ -1,6 +1,11 @@
-"""Progress of a solve: a live line in a terminal, occasional lines in pipes, JSON for programs."""
+"""Progress of a solve: a live line in a terminal, occasional lines in pipes, JSON for programs.
+
+What is counted (pairs of images, finishing steps, parts) has a bar; starts and iterations end when they are good enough, and
+have an upper bound. Nothing says when they will, so no remaining time is shown.
+"""
 
 import math
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -30,6 +35,10 @@ _AFTER_SECONDS = 3.0
 """since the last call of the adjustment: what follows it calls nobody"""
 _EVENT_SECONDS = 1.0
 """between JSON events of one stage"""
+_COUNTED = re.compile(r"(.*) of (\d+)")
+"""the name of a stage that counts"""
+_BAR = (8, 30)
+"""characters, at least and at most"""
 
 _Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 
@@ -56,9 +65,15 @@ class SolveProgress:
     A thread of its own says now and then where things stand, also while no stage calls.
     """
 
-    def __init__(self, shown: Shown, console: Console | None = None, most_starts: int | None = None) -> None:
+    def __init__(
+        self,
+        shown: Shown,
+        console: Console | None = None,
+        most_starts: int | None = None,
+        most_iterations: int | None = None,
+    ) -> None:
         self._shown = shown
-        self._most = "" if most_starts is None else f" of at most {most_starts}"
+        self._most, self._most_iterations = ("" if n is None else f" of at most {n}" for n in (most_starts, most_iterations))
         self._console = Console(stderr=True, highlight=False, markup=False, emoji=False) if console is None else console
         self._silent = shown.quiet or shown.json_lines
         live = self._console.is_terminal and not self._silent
@@ -115,7 +130,10 @@ class SolveProgress:
                     self._told = now
                     cost = None if step is None else step.cost
                     number = self._starts.index(start) + 1 if start else None
-                    self._event("progress", start=start or None, number=number, stage=what, iteration=index + 1, cost=cost)
+                    counted = _COUNTED.fullmatch(what)
+                    total = {} if counted is None else {"total": int(counted[2])}
+                    figures = {"stage": counted[1] if counted else what, "iteration": index + 1, **total, "cost": cost}
+                    self._event("progress", start=start or None, number=number, **figures)
                 return
             if self._shown.verbose and new:
                 self._told = now
@@ -131,7 +149,7 @@ class SolveProgress:
             self._console.print(self._line(now), soft_wrap=True)
         elif self._live is not None and since >= refresh:
             self._told = now
-            self._live.update(Text(self._line(now), no_wrap=True, overflow="ellipsis"), refresh=True)
+            self._live.update(Text(self._with_bar(self._line(now)), no_wrap=True, overflow="ellipsis"), refresh=True)
 
     def _watched(self) -> None:
         while not self._ended.wait(_WATCH_SECONDS):
@@ -159,10 +177,22 @@ class SolveProgress:
         minutes, seconds = divmod(int(now - self._began), 60)
         number = f"start {self._starts.index(start) + 1}{self._most} ({start})  " if start else ""
         if what == "adjustment" and now - self._called >= _AFTER_SECONDS:
-            return f"{minutes}:{seconds:02d}  {number}adjusted; wrong matches, intrinsics and the verdict follow"
+            return f"{minutes}:{seconds:02d}  {number}adjusted; its repair and verdict follow"
+        if counted := _COUNTED.fullmatch(what):
+            return f"{minutes}:{seconds:02d}  {number}{counted[1]} {index + 1} of {counted[2]}"
         count = f"{index + 1:4d}" if index >= 0 else ""
-        figures = count if step is None else f"iteration {count}  cost {step.cost:.4g}  λ {step.damping:.0e}"
+        figures = count if step is None else f"iteration {count}{self._most_iterations}  cost {step.cost:.4g}"
         return f"{minutes}:{seconds:02d}  {number}{what:<12} {figures}".rstrip()
+
+    def _with_bar(self, line: str) -> str:
+        """What is counted also as a bar, where the terminal has room for one."""
+        _, what, index, _ = self._now
+        counted, room = _COUNTED.fullmatch(what), self._console.width - len(line) - 3
+        if counted is None or room < _BAR[0]:
+            return line
+        width = min(room, _BAR[1])
+        done = width * (index + 1) // max(int(counted[2]), 1)
+        return f"{line}  {'━' * done}{'─' * (width - done)}"
 
     def _event(self, event: str, **values: Any) -> None:
         if self._shown.json_lines:

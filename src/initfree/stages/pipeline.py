@@ -36,7 +36,8 @@ from initfree.two_view.pair_matrices import pair_matrices
 from initfree.two_view.rotations import rotations_for
 
 OnProgress = Callable[[str, int, Iteration | None], None]
-"""called with the stage's name, the attempt (or pair of images) and, of an attempted step, its figures"""
+"""called with the stage's name, the attempt and, of an attempted step, its figures; a name that ends with "of N" counts to N
+(pairs of images, finishing steps, parts)"""
 
 
 def _nothing() -> Array:
@@ -234,9 +235,11 @@ PROJECTIVE: tuple[Stage, ...] = STAGES[:4]
 """those that know cameras up to a projective transform only"""
 
 
-def on_pairs(on_progress: OnProgress | None) -> Callable[[int], None] | None:
+def on_pairs(on_progress: OnProgress | None) -> Callable[[int, int], None] | None:
     """How two-view geometry tells of its pairs."""
-    return None if on_progress is None else lambda index: on_progress("two-view geometry, pair", index, None)
+    if on_progress is None:
+        return None
+    return lambda index, total: on_progress(f"two-view geometry, pair of {total}", index, None)
 
 
 def _report(name: str, convergence: Convergence, mean_residual: float, unit: str) -> StageReport:

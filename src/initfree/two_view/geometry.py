@@ -26,7 +26,7 @@ MOST_MATCHES = 150
 """of a pair in the estimate of its geometry; twice as many take much longer, and rotations are hardly better"""
 TRIALS = (15, 5000)
 """of RANSAC, at least and at most: as good rotations of BAL's problems as thirty, of the South Building as a hundred"""
-OnPair = Callable[[int], None]
+OnPair = Callable[[int, int], None]
 """called with the number of the finished pair"""
 
 
@@ -115,7 +115,7 @@ def estimated(geometry: Callable[[Pair], Value | None], pairs: list[Pair], on_pa
     found = []
     for n, value in enumerate(in_order(geometry, pairs)):
         if on_pair is not None:
-            on_pair(n)
+            on_pair(n, len(pairs))
         if value is not None:
             found.append(value)
     return found

@@ -3,14 +3,17 @@
     INITFREE_DATA=... python benchmarks/engines.py
 
 plain: tuples in place of vector registers (`engine/choice.py`); band: every system factorised in a band, none by a
-dissection. Each has a process of its own. The least of some solves counts, so that compiling and loading does not.
+dissection; one-range: all landmarks in one range (`engine/reduction.py`). Each has a process of its own. The least of some
+solves counts, so that compiling and loading does not.
 """
 
 import json
+import math
 import os
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from functools import partial
 from typing import Literal
 from unittest.mock import patch
@@ -20,11 +23,16 @@ from data import bal_file, data_directory
 from survey import problem_of, survey
 
 import initfree
-from initfree.engine import factorisation
+from initfree.engine import factorisation, reduction
 from initfree.generator import generate
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
-Without = Literal["default", "plain", "band"]
+Engine = Literal["default", "plain", "band", "one-range"]
+CHANGED = {
+    "band": (factorisation, {"_SPARSE": math.inf}),
+    "one-range": (reduction, {"_IN_CACHE": 10**12, "_LARGE": 10**12, "_MOST": (1, 1)}),
+}
+"""constants of a module"""
 
 
 def of_set(name: str, **spoilt: float) -> initfree.Problem:
@@ -57,7 +65,7 @@ def least_seconds(problem: initfree.Problem, solves: int) -> float:
 
 def main(
     problems: tuple[str, ...] = tuple(PROBLEMS),
-    engines: tuple[Without, ...] = ("default", "plain", "band"),
+    engines: tuple[Engine, ...] = ("default", "plain", "band", "one-range"),
     solves: int = 3,
     child: bool = False,
 ) -> None:
@@ -70,7 +78,8 @@ def main(
         child: Measure one engine and print JSON.
     """
     if child:
-        with patch.object(factorisation, "_SPARSE", float("inf") if engines == ("band",) else factorisation._SPARSE):
+        module, constants = CHANGED.get(engines[0], (reduction, {}))
+        with patch.multiple(module, **constants) if constants else nullcontext():
             print(json.dumps({name: least_seconds(PROBLEMS[name](), solves) for name in problems}))
         return
     seconds = {}

@@ -23,7 +23,7 @@ LINEAR = "linear1997"
 CAUSES = ("linear upgrade", "inexact solver", "camera order", "surrogate", "local minimum")
 EXACT, SERIES = "exact", "power"
 UNKNOWN = "not studied"
-"""the sweep has no run from the truth to tell surrogate from local minimum"""
+"""the sweep has no run from the truth, which separates surrogate and local minimum"""
 STARTS = ("normal", "uniform", "unit-circle", "unit-circle-shuffled")
 ORDERS = ("unit-circle", "unit-circle-spectral")
 _NUMBERS = ["seed", "min_obs", "noise", "outliers", "merged", "k1", "alpha", "beta"]
@@ -58,7 +58,7 @@ def causes(rows: Frame) -> Frame:
 
 
 def _comparable(rows: Frame) -> Frame:
-    """Rows of the pipeline that ran, with every column that tells runs apart."""
+    """Rows of the pipeline that ran, with every column by which runs differ."""
     rows = rows[(rows["method"] == PIPELINE) & (rows["error"] == "") & (rows["upgrade"] != ADJUSTED)]
     # What is not given is not a number, which is equal to nothing.
     rows = rows.assign(**{name: rows[name].fillna(0.0) for name in _NUMBERS if name in rows})

@@ -12,7 +12,7 @@ Method = Literal["auto", "oracle", "classical", "colmap-incremental", "colmap-gl
 """What else can make a reconstruction of the same observations, besides the paper's pipeline ("initfree"). classical:
 bundle adjustment of the reprojection error from random cameras, which the paper's Figure 2a shows to collapse."""
 UPGRADES = ("before", "linear1997", "refined1997", "selected", "linear", "refined", "selected-linear", "calibrated")
-"""of a row, unless told otherwise: those of the paper and ours, without its authors' public code"""
+"""of a row by default: those of the paper and ours, without its authors' public code"""
 Protocol = Literal["rays", "paper"]
 """What formulations are given. rays: calibrated rays, all of them. paper: those that use relative rotations get calibrated
 rays, all others pixels rescaled to about [-1, 1], distortion left in."""

@@ -10,7 +10,7 @@ datasets/                       the generator's output, which may be deleted
 
 Every file is written under another name and renamed, so that it is there whole or not at all, whenever the process ends.
 Rows are written last: a row says that all else of its job is there. Rows of an earlier configuration stay, for the case that
-it is asked for again, but count no more: the plan says which do.
+it is requested again, but count no more: the plan says which do.
 """
 
 import json

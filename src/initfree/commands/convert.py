@@ -25,14 +25,14 @@ def convert(
     Nothing is solved: cameras need poses in IN (a COLMAP model, such as `initfree solve` writes, BAL, Bundler, NVM, a
     calibrated caliscope folder); a table of observations (.csv) can be made of everything.
 
-    The observations tell neither scale nor axes; measured things do. A place is the name of an image (its camera), the id of
-    a point, or for arrays FRAME/POINT, FRAME/ (all points of a frame) and /POINT (a point in all frames).
+    The observations determine neither scale nor axes; measured things do. A place is the name of an image (its camera), the
+    id of a point, or for arrays FRAME/POINT, FRAME/ (all points of a frame) and /POINT (a point in all frames).
 
     Examples: initfree convert out cameras.toml; initfree convert out splats --images photographs
 
     Args:
         input: What `initfree formats` lists.
-        output: File or directory to write; its name tells the format unless --to does.
+        output: File or directory to write; its name decides the format unless --to does.
         to: colmap, ply, picture, nerfstudio, json, caliscope, anipose, multicamselfcal, dlt, splats, table or points.
         images: Directory of the images; `splats` writes them without distortion beside a model of PINHOLE cameras.
         overwrite: Replace at OUT also what no conversion wrote, or what was changed since.

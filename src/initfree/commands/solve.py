@@ -170,7 +170,7 @@ def solve(
 
 
 def _options(asked: dict[str, Any]) -> dict[str, Any]:
-    """What was asked for beside the configuration, as run.json keeps it and the summary's command repeats it."""
+    """Options beside the configuration, as run.json keeps them and the summary's command repeats them."""
     said = {name: value for name, value in asked.items() if value not in (None, ())}
     return {name: str(value) if isinstance(value, Path) else plain(value) for name, value in said.items()}
 
@@ -185,7 +185,7 @@ def _compile(progress: SolveProgress) -> None:
 
 
 def _align(staging: Path, alignment: Alignment) -> InputError | None:
-    """What stands against the alignment that was asked for: a place that was not reconstructed does not cost the solve."""
+    """Why the alignment of the options is impossible: a place that was not reconstructed does not cost the solve."""
     if not alignment.asked:
         return None
     try:

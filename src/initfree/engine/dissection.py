@@ -88,7 +88,7 @@ def levels(graph: csr_array) -> list[Array]:
 
     Closer to one end than to the other: straight lines in a survey, where steps from one end alone draw circles. The ends of
     a square are opposite corners, and the cut between them is its diagonal; the two corners beside them, each taken with one
-    of the ends, tell the directions of its sides, in which a cut is shorter by a third.
+    of the ends, give the directions of its sides, in which a cut is shorter by a third.
     """
     first = int(np.argmax(_distances(graph, 0)))
     a = _distances(graph, first)
@@ -102,7 +102,7 @@ def levels(graph: csr_array) -> list[Array]:
 
 
 def _smoothed(graph: csr_array, level: Array) -> Array:
-    """Steps are coarse; the mean over neighbours, again and again, tells apart what has the same number of them."""
+    """Steps are coarse; the mean over neighbours, again and again, separates vertices with the same number of them."""
     degree = np.maximum(np.diff(graph.indptr), 1)
     for _ in range(_SMOOTHING):
         level = 0.5 * (level + (graph @ level) / degree)

@@ -361,7 +361,7 @@ class Adversity:
 
 @dataclass(frozen=True, config=_strict)
 class Render:
-    """How images and depth maps are made where they are asked for."""
+    """How images and depth maps are rendered."""
 
     backend: Literal["raycast", "blender"] = "raycast"
     engine: Literal["cycles", "workbench", "eevee"] = "cycles"
@@ -381,7 +381,7 @@ class Config:
     scene: Scene
     description: str = ""
     determined: bool = True
-    """Whether the observations tell the reconstruction; false where a preset is made so that they do not."""
+    """Whether the observations determine the reconstruction; false where a preset is made so that they do not."""
     trajectory: Trajectory | None = None
     camera: Camera = field(default_factory=Camera)
     visibility: Visibility = field(default_factory=Visibility)

@@ -20,7 +20,7 @@ class Dataset:
     """Image i is COLMAP image i + 1, landmark j is COLMAP point j + 1, in every file that is written.
 
     `observations` are exact; `noisy` holds the same keypoints, row by row, with pixel noise and wrong
-    landmarks; it equals them where no degradation was asked for.
+    landmarks; it equals them without degradation.
     """
 
     config: Config

@@ -32,7 +32,7 @@ def write(
     """Write everything into the directory `output` and return the content of dataset.json.
 
     sparse/0      the exact truth: COLMAP model, binary and text
-    noisy/0       where degradation was asked for: degraded observations, initial poses and landmarks
+    noisy/0       only with degradation: degraded observations, initial poses and landmarks
     database.db   keypoints and verified matches of the (degraded) observations
     dataset.json  every parameter, the seed, versions, statistics
     covisibility.png, overview.png, gallery.png; with `render` also images/ and depth/

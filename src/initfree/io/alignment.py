@@ -142,7 +142,7 @@ def align(model: pycolmap.Reconstruction, wanted: Alignment, moments: dict[int, 
     if (wanted.scale is None) != (wanted.scale_points is None):
         raise InputError("--scale and --scale-points belong together; expected a length and the two places it lies between")
     if wanted.ground and wanted.up is not None:
-        raise InputError("--ground and --up both tell which way is up; expected one of them")
+        raise InputError("--ground and --up both say which way is up; expected one of them")
     images = [image for _, image in sorted(model.images.items()) if image.has_pose]
     cameras = {image.name: np.asarray(image.projection_center()) for image in images}
     places = Places(cameras, {k: np.asarray(point.xyz) for k, point in model.points3D.items()}, moments)

@@ -170,7 +170,7 @@ def read_observations(path: Path) -> Observations:
     first = without_repeats(bal.camera, bal.landmark)
     camera, landmark, uv = bal.camera[first], bal.landmark[first], bal.uv[first]
     scale = float(np.abs(uv).max(initial=1.0))
-    # COLMAP's pixels begin at the corner; the file does not tell the image size, so take what the observations span.
+    # COLMAP's pixels begin at the corner; the file has no image size, so take the extent of the observations.
     size = 2 * int(np.ceil(scale)) + 2
     images, cameras = [], {}
     keypoint = np.empty(len(camera), dtype=np.int64)

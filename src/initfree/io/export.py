@@ -59,7 +59,7 @@ class Exported:
             "points_left_out": self.points.left_out,
             "points_of_two_observations_brought_back": self.points.brought_back,
             "rigs": None if self.rigs is None else self.rigs.figures(),
-            "unit": "arbitrary: observations do not tell the scale; the cameras extend over 10 units, y points down",
+            "unit": "arbitrary: observations do not determine the scale; the cameras extend over 10 units, y points down",
         }
 
 

@@ -226,7 +226,7 @@ def format_of(path: Path) -> Format:
             "them, in Python initfree.photographs.match(FOLDER, DATABASE) writes the database to load"
         )
     kind = "holds nothing that can be read" if path.is_dir() else "is of no format that can be read"
-    raise InputError(f"{path} {kind}; expected {_expected()} (`initfree formats` tells what each looks like)")
+    raise InputError(f"{path} {kind}; expected {_expected()} (`initfree formats` lists the files of each)")
 
 
 def recognised(path: Path) -> Format | None:

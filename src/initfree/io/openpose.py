@@ -1,6 +1,6 @@
 """OpenPose's output: a folder with one folder a camera, in it NAME_FRAME_keypoints.json for each frame (`--write_json`).
 
-A frame with several people tells nothing of who is who in another camera: the most confident one of each is taken.
+A frame with several people does not say which of them is which in another camera: the most confident one of each is taken.
 """
 
 import re

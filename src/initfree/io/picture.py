@@ -26,7 +26,7 @@ def write_picture(model: pycolmap.Reconstruction, path: Path) -> None:
     xyz = np.array([model.points3D[k].xyz for k in ids[:: -(-len(ids) // _MOST_POINTS) or 1]]).reshape(-1, 3)
     R, t = np.array([one.R for one in cameras]), np.array([one.t for one in cameras])
     centres = -np.einsum("nji,nj->ni", R, t)
-    # The images' own downward axes tell which axis of the world is vertical.
+    # The images' own downward axes show which axis of the world is vertical.
     down = R[:, 1].sum(axis=0)
     turn = np.eye(3) if abs(down[2]) > abs(down[1]) else np.array([[1.0, 0, 0], [0, 0, 1.0], [0, -1.0, 0]])
     extent = max(float(np.linalg.norm(np.ptp(centres, axis=0))), 1e-9)

@@ -185,7 +185,7 @@ def _unlock(lock: int | None) -> None:
 
 
 def _replaceable(place: Path) -> bool:
-    """Whether the directory itself may be exchanged for another one: nobody can tell, and it is ours to do."""
+    """Whether the directory itself may be exchanged for another one: it is ours, and this process does not stand in it."""
     parent = next(p for p in place.parents if p.exists())
     if not os.access(parent, os.W_OK | os.X_OK):
         return False

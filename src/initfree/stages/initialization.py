@@ -33,7 +33,7 @@ def unit_circle(tracks: Tracks, rng: np.random.Generator) -> Array:
 
 
 def unit_circle_shuffled(tracks: Tracks, rng: np.random.Generator) -> Array:
-    """The unit circle with cameras in random order, so that the file's order tells nothing."""
+    """The unit circle with cameras in random order, so that the file's order has no influence."""
     return unit_circle(tracks, rng)[rng.permutation(tracks.cameras)]
 
 

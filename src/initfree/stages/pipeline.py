@@ -236,7 +236,7 @@ PROJECTIVE: tuple[Stage, ...] = STAGES[:4]
 
 
 def on_pairs(on_progress: OnProgress | None) -> Callable[[int, int], None] | None:
-    """How two-view geometry tells of its pairs."""
+    """The callback of two-view geometry, pair by pair."""
     if on_progress is None:
         return None
     return lambda index, total: on_progress(f"two-view geometry, pair of {total}", index, None)

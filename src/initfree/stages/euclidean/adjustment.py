@@ -133,8 +133,8 @@ class EuclideanAdjustment(RobustStage):
     def accept(self, trial: _Trial) -> None:
         self.state, self._squared = trial.state, trial.squared
 
-    def telling(self, on_step: OnStep | None) -> OnIteration | None:
-        """How the loop tells of a step: with where it led."""
+    def callback(self, on_step: OnStep | None) -> OnIteration | None:
+        """The loop's callback, which passes on where a step led."""
         return None if on_step is None else lambda index, step: on_step(index, step, self.state)
 
     @property
@@ -222,6 +222,6 @@ def adjust(
         ended = limits if k == last else coarse(limits)
         if config.near if k == 0 else k == last:
             ended = replace(ended, damping=NEAR)
-        parts.append(stage.minimise(ended, loss, stage.telling(on_step)))
+        parts.append(stage.minimise(ended, loss, stage.callback(on_step)))
         state = stage.state
     return state, joined(parts)

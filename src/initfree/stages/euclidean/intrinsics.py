@@ -163,7 +163,7 @@ class IntrinsicsAdjustment(RobustStage):
         return self._cost(self.view, self._squared)
 
     def gradient_cosine(self) -> float:
-        # Of the poses: lenses that the images do not tell are held by their prior alone.
+        # Of the poses: lenses that the images do not determine are held by their prior alone.
         self._assemble(0.0)
         gradient, diagonal = (self._fold(each)[: self._poses] for each in (self._system.gradient, self._system.diagonal))
         return gradient_cosine(gradient, diagonal, self._cost(self.view, self._squared))

@@ -148,7 +148,7 @@ class Lenses:
     def alike(self, deviations: Deviations) -> "Prior":
         """About the median of lenses of one model and image size, as far as three or more are alike at all.
 
-        Cameras of one make differ little, and a ring of them, each seen by its neighbours alone, hardly tells a slow drift
+        Cameras of one make differ little, and a ring of them, each seen by its neighbours alone, hardly shows a slow drift
         of focal lengths from one of the angles between them. Where they do differ, 1.5 median deviations are more than
         `deviations` and hold nothing.
         """

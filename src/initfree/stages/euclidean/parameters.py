@@ -15,8 +15,8 @@ _POSE = (0, 1, 2, 3, 4, 5)
 _FOCAL = 6
 _RADIAL = (7, 8)
 _SEVERAL = 3
-"""images of a camera of photographs, on average, that tell two radial coefficients: one photograph trades the second for its
-focal length and place"""
+"""images of a camera of photographs, on average, that determine two radial coefficients: one photograph trades the second
+for its focal length and place"""
 
 
 def retracted(cameras: Reconstruction, step: Array) -> Reconstruction:

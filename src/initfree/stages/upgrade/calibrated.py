@@ -47,7 +47,7 @@ def _best_focals(scene: Projective) -> list[float]:
 
 
 def _thinned(scene: Projective) -> Projective:
-    """Some landmarks of every camera: enough to tell on which side of the cameras they lie."""
+    """Some landmarks of every camera: enough to decide on which side of the cameras they lie."""
     t = scene.tracks
     if t.observations <= _SEEN * t.cameras:
         return scene

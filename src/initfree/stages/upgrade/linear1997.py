@@ -37,7 +37,7 @@ def quadric1997(scene: Projective) -> DualQuadric:
 
 
 def nullity(P: Array) -> int:
-    """Dimension of the null space of the linear system at cameras P (cameras, 3, 4), true ones: 1 where it tells Ω*.
+    """Dimension of the null space of the linear system at cameras P (cameras, 3, 4), true ones: 1 where it determines Ω*.
 
     With 2 or more a whole family of quadrics satisfies every constraint, and rounding decides which one comes out.
     """

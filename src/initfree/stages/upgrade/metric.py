@@ -41,7 +41,7 @@ class Projective:
 
 @dataclass(frozen=True)
 class Upgraded:
-    """A metric reconstruction with the figures that tell how far to trust its upgrade."""
+    """A metric reconstruction with the figures that its upgrade is judged by."""
 
     reconstruction: Reconstruction
     positive_depths: float

@@ -84,6 +84,19 @@ def test_the_blocks_are_those_of_all_normal_equations(free: FreeIntrinsics, dens
     for n, j in enumerate((0, 5, 17)):
         rows = system.size + 3 * j + np.arange(3)
         np.testing.assert_allclose(found[n], expected[np.ix_(rows, rows)], atol=1e-5 * np.abs(found[n]).max())
+    drift = system.landmark_drifts(np.array([0, 5, 17]), 2.0)
+    with_exact_cameras = system.noise**2 * traces_with_exact_cameras(system, (0, 5, 17))
+    whole = np.trace(found, axis1=1, axis2=2)
+    np.testing.assert_allclose((system.noise * drift / 2.0) ** 2, whole - with_exact_cameras, atol=1e-5 * whole.max())
+
+
+def traces_with_exact_cameras(system: CameraSystem, landmarks: tuple[int, ...]) -> Array:
+    """Of the inverse of a landmark's own normal equations, V^-1."""
+    t = system.tracks
+    J, B, r = np.empty((t.observations, 2, 9)), np.empty((t.observations, 2, 3)), np.empty((t.observations, 2))
+    kernels.jacobians(t.ptr, t.cam, system.cameras, system.xyz, system.image, system.weight, J, B, r)
+    own = (B[t.ptr[j] : t.ptr[j + 1]].reshape(-1, 3) for j in landmarks)
+    return np.array([np.trace(np.linalg.inv(rows.T @ rows)) for rows in own])
 
 
 def test_moved_observations_move_the_optimum_as_predicted():

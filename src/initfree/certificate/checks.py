@@ -20,7 +20,7 @@ from initfree.data.tracks import Array
 _NAMED = 8
 """images that a reason names"""
 NOT_DOUBLED, NOT_TWICE, LEFT_OUT = "not doubled", "nothing twice", "left out"
-PURITY, CAMERA_PURITY = "purity", "purity of every camera"
+PURITY, CAMERA_PURITY, EVEN_CAMERAS = "purity", "purity of every camera", "even cameras"
 FOCAL_LENGTH, ONE_FOCAL_LENGTH = "focal length", "one focal length"
 DETERMINED, CERTAIN_CAMERAS, CERTAIN_FOCAL_LENGTH = "determined", "certain cameras", "certain focal length"
 LENS, METRIC, SHARED, ONE_JOINT = "lens", "metric cameras", "shared cameras", "one joint"
@@ -398,14 +398,19 @@ def left_out(e: Evidence) -> Finding | None:
 
 def even_cameras(e: Evidence) -> Finding:
     """A camera clearly worse than the others: a doubt."""
-    expected = T.SAFE_CAMERA_PURITY if e.unevenness <= T.MAX_UNEVENNESS else T.CLEAR_CAMERA_PURITY
-    above = e.by_camera.purity - significantly(expected, e.by_camera.near)
+    above = uneven(e)
     k = int(np.argmin(above))
     reason = (
         f"image {e.names[k]!r} fits {e.by_camera.purity[k]:.0%} of the observations that come near it within "
         f"{e.radius:.2g} px, clearly worse than the others"
     )
-    return Finding("even cameras", float(above[k]), reason, settled_by=("start", "lens", "cameras"))
+    return Finding(EVEN_CAMERAS, float(above[k]), reason, settled_by=("start", "lens", "cameras"))
+
+
+def uneven(e: Evidence) -> Array:
+    """(cameras,) purity beyond what is expected of every camera: negative if clearly worse than the others."""
+    expected = T.SAFE_CAMERA_PURITY if e.unevenness <= T.MAX_UNEVENNESS else T.CLEAR_CAMERA_PURITY
+    return e.by_camera.purity - significantly(expected, e.by_camera.near)
 
 
 def systematic(e: Evidence) -> Finding:

@@ -253,21 +253,32 @@ class CameraSystem:
 
         A landmark follows its cameras by -V^-1 W'δ, W_i = J_i'B_i, and has its own V^-1: σ² (V^-1 + V^-1 W' S⁺ W V^-1).
         """
+        own, followed = self._of_landmarks(which)
+        return self.noise**2 * (own + followed)
+
+    def landmark_drifts(self, which: Index, noise: float) -> Array:
+        """(which,) deviations in shares of the extent by which landmarks follow uncertain cameras and intrinsics: what no
+        further observation of the landmark would mend."""
+        _, followed = self._of_landmarks(which)
+        return noise * np.sqrt(np.maximum(np.trace(followed, axis1=1, axis2=2), 0.0))
+
+    def _of_landmarks(self, which: Index) -> tuple[Array, Array]:
+        """V^-1 and V^-1 W' S⁺ W V^-1, (which, 3, 3) each."""
         t = self.tracks
         J, B, r = (np.empty((t.observations, 2, k)) for k in (kernels.PARAMETERS, 3, 1))
         kernels.jacobians(t.ptr, t.cam, self.cameras, self.xyz, self.image, self.weight, J, B, r[:, :, 0])
-        result = np.empty((len(which), 3, 3))
+        own, followed = np.empty((2, len(which), 3, 3))
         for some in np.array_split(np.arange(len(which)), -(-3 * len(which) // _COLUMNS)):
             follows = np.zeros((self.size, len(some), 3))
-            own = np.empty((len(some), 3, 3))
             for place, j in enumerate(which[some]):
                 rows = slice(t.ptr[j], t.ptr[j + 1])
-                own[place] = np.linalg.pinv(np.einsum("nra,nrb->ab", B[rows], B[rows]), hermitian=True)
+                V = np.linalg.pinv(np.einsum("nra,nrb->ab", B[rows], B[rows]), hermitian=True)
                 W = np.einsum("nrs,nrb->nsb", J[rows][:, :, list(self.parameters.slots)], B[rows])
-                np.add.at(follows[:, place], self.parameters.column[t.cam[rows]], W @ own[place])
+                np.add.at(follows[:, place], self.parameters.column[t.cam[rows]], W @ V)
+                own[some[place]] = V
             moved = self.solve(follows.reshape(self.size, -1)).reshape(follows.shape)
-            result[some] = own + np.einsum("kja,kjb->jab", follows, moved)
-        return self.noise**2 * result
+            followed[some] = np.einsum("kja,kjb->jab", follows, moved)
+        return own, followed
 
 
 def camera_system(

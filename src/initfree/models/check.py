@@ -5,8 +5,8 @@ what it deleted. An adjustment, and a solve from nothing, share the model's obse
 first moves is evidence, the second is no witness at all for matches between things that only look alike.
 """
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +16,7 @@ import pycolmap
 
 from initfree.certificate import Certificate, certify, judge
 from initfree.certificate.checks import NOT_DOUBLED, listed
+from initfree.certificate.thresholds import MAX_LEFT_OUT, MAX_LEFT_OUT_ESTIMATED, MIN_IMAGES
 from initfree.certificate.uncertainty import Uncertainty
 from initfree.data.observations import Observations
 from initfree.data.problem import Problem
@@ -25,7 +26,7 @@ from initfree.engine.parallel import one_blas_thread
 from initfree.errors import InputError
 from initfree.io.convert import model_of
 from initfree.io.load import load_observations
-from initfree.models.judged import all_observations, own_problem
+from initfree.models.judged import all_observations, own_problem, without_images
 from initfree.models.witnesses import (
     DOUBT,
     Intrinsics,
@@ -35,10 +36,13 @@ from initfree.models.witnesses import (
     contradicted,
     independent,
     intrinsics,
+    placed,
     unjudged,
 )
 
 Verdict = Literal["accepted", "not accepted", "undecided"]
+_ROUNDS = 3
+"""times that images are taken away until the others are accepted"""
 OWN, ALL = "its own observations", "all matches"
 _AMBIGUOUS = {"no other", "not reversed", NOT_DOUBLED, "hinge", "determined"}
 """checks of the certificate that say that another reconstruction fits too"""
@@ -82,6 +86,8 @@ class Check:
     model: pycolmap.Reconstruction
     source: str
     database: str | None
+    accepted_without: tuple[str, ...] = ()
+    """images without which the others are accepted: the model is not accepted with them, or nothing vouches for them"""
 
     @property
     def problem(self) -> Problem:
@@ -92,6 +98,11 @@ class Check:
     def reconstruction(self) -> Reconstruction:
         """The model's cameras, and the landmarks of the problem."""
         return self.certificate.evidence.reconstruction
+
+    @property
+    def objections(self) -> tuple[Witness, ...]:
+        """Witnesses against it; where there are none, those that doubt it."""
+        return tuple(one for one in self.witnesses if one.refuses) or tuple(one for one in self.witnesses if one.doubts)
 
     @property
     def accepted(self) -> bool:
@@ -118,6 +129,7 @@ class Check:
             "verdict": self.verdict,
             "accepted": self.accepted,
             "reason": self.reason,
+            "accepted_without": self.accepted_without,
             "weight": self.weight,
             "witnesses": [asdict(one) for one in self.witnesses],
             "images": {image.name: asdict(image) for image in self.images},
@@ -162,8 +174,39 @@ def check(
     """
     found = model if isinstance(model, pycolmap.Reconstruction) else model_of(Path(model))
     source = "a model in memory" if isinstance(model, pycolmap.Reconstruction) else str(model)
+    seen, status = _observations(problem), "known" if known else "found"
+    most = MAX_LEFT_OUT if known else MAX_LEFT_OUT_ESTIMATED
     with one_blas_thread():
-        return _check(found, source, _observations(problem), "known" if known else "found")
+        return _without_few(_check(found, source, seen, status), lambda rest: _check(rest, source, seen, status), most)
+
+
+def _without_few(found: Check, judge_rest: Callable[[pycolmap.Reconstruction], Check], most: float) -> Check:
+    """What becomes of a model that is not accepted, without the few images that the objections name.
+
+    Where nothing contradicts these images, the others are accepted, and these are named. Where something does, the model is
+    wrong as it is, and says which images to remove.
+    """
+    reports, rest = {image.name: image for image in found.images}, found
+    for _ in range(_ROUNDS):
+        loose = {image.name for image in rest.images if any(image.name in one.images for one in rest.objections)}
+        kept = without_images(rest.model, loose)
+        reports |= {image.name: image for image in rest.images if image.name in loose}
+        if rest.accepted or not loose or kept.num_reg_images() < max((1.0 - most) * len(found.images), MIN_IMAGES):
+            break
+        try:
+            rest = judge_rest(kept)
+        except InputError:  # too little is left
+            break
+    if not rest.accepted or rest is found:
+        return found
+    gone = tuple(name for name in reports if name not in {image.name for image in rest.images})
+    images = tuple(image if image.name not in gone else replace(image, trusted=False) for image in reports.values())
+    others = f"{len(rest.images)} of {len(found.images)} images"
+    if found.verdict == "not accepted":
+        reason = f"{found.reason}; without {listed(gone)} it is accepted: {others}"
+        return replace(found, reason=reason, images=images, accepted_without=gone)
+    reason = f"{others}; nothing vouches for {listed(gone)}: {found.reason}"
+    return replace(found, verdict="accepted", reason=reason, weight=rest.weight, images=images, accepted_without=gone)
 
 
 def _observations(problem: Problem | Observations | str | Path | None) -> Observations | None:
@@ -190,7 +233,7 @@ def _check(model: pycolmap.Reconstruction, source: str, seen: Observations | Non
     held = judged[OWN] if own else judged[ALL]
     cameras = intrinsics(held.evidence)
     witnesses = [certified(certificate, where) for where, certificate in judged.items()]
-    witnesses += [at_optimum(held.evidence), contradicted(held.evidence.problem, cameras)]
+    witnesses += [at_optimum(held.evidence), contradicted(held.evidence.problem, cameras), placed(held.evidence)]
     witnesses.append(unjudged(posed, [certificate.evidence.problem for certificate in judged.values()]))
     *_, certificate = judged.values()
     if _could_settle(witnesses, list(judged.values()), matched=seen is not None):
@@ -217,10 +260,13 @@ def _could_settle(witnesses: list[Witness], certificates: list[Certificate], *, 
 
     Doubts about matches it settles only on all of them: what the model kept was chosen to fit.
     """
-    if any(one.refuses for one in witnesses) or not any(one.doubts for one in witnesses):
+    others = witnesses[len(certificates) :]
+    if any(one.refuses for one in witnesses) or any(one.doubts for one in others):
         return False
     failed = [finding for certificate in certificates for finding in certificate.findings if not finding.passed]
-    return all("start" in finding.settled_by and (matched or finding.settled_by == ("start",)) for finding in failed)
+    return any(one.doubts for one in witnesses) and all(
+        "start" in finding.settled_by and (matched or finding.settled_by == ("start",)) for finding in failed
+    )
 
 
 def has_observations(model: pycolmap.Reconstruction) -> bool:

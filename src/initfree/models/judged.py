@@ -96,6 +96,14 @@ def placed(problem: Problem, model: pycolmap.Reconstruction, intrinsics: Intrins
     return problem, Reconstruction(*poses, xyz, problem.names, problem.landmark_ids)
 
 
+def without_images(model: pycolmap.Reconstruction, names: set[str]) -> pycolmap.Reconstruction:
+    """A copy in which these images, and others of their frames, have no pose."""
+    result = pycolmap.Reconstruction(model)
+    for frame_id in {int(image.frame_id) for image in model.images.values() if image.name in names and image.has_pose}:
+        result.deregister_frame(frame_id)
+    return result
+
+
 def _registered(model: pycolmap.Reconstruction, source: str) -> Observations:
     """The model's observations in images that have a pose."""
     o = colmap.observations_of(model, source, "known")

@@ -8,19 +8,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from initfree.auto.strategy import solve_auto
 from initfree.certificate import Certificate, Evidence
-from initfree.certificate.checks import CERTAIN_FOCAL_LENGTH, DETERMINED, NOT_DOUBLED, ONE_JOINT, Finding, listed
+from initfree.certificate.checks import (
+    CERTAIN_FOCAL_LENGTH,
+    DETERMINED,
+    EVEN_CAMERAS,
+    NOT_DOUBLED,
+    ONE_JOINT,
+    Finding,
+    listed,
+    uneven,
+)
 from initfree.certificate.closeness import closeness
-from initfree.certificate.thresholds import SIGNIFICANT
+from initfree.certificate.modes import KEYPOINT_NOISE
+from initfree.certificate.thresholds import MAX_LEFT_OUT, SIGNIFICANT
 from initfree.certificate.verdict import settled
 from initfree.config import SolveConfig
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array
 from initfree.evaluation import global_rotation
+from initfree.models.judged import LEAST_OBSERVATIONS
 from initfree.stages.euclidean import AdjustConfig, FreeIntrinsics, adjust
 from initfree.stages.euclidean.residuals import INLIER_PIXELS, robust_cost
 
@@ -36,6 +48,11 @@ MAX_FOCAL_CHANGE = 0.03
 """share by which a focal length may be off the one that the observations have"""
 MIN_DEVIATIONS = 5.0
 """standard deviations of a focal length, below which a change of it is chance"""
+MAX_LANDMARK_DRIFT = 0.025
+"""share of their distance by which cameras and intrinsics, as uncertain as they are, may move a quarter of the landmarks:
+0.011 and less where the focal length is known or determined, 0.06 and more before a facade seen from a line"""
+_SAMPLED = 200
+"""landmarks of which that is computed"""
 JOINTS = {"even joints", "safe joints", ONE_JOINT}
 OPEN = JOINTS | {CERTAIN_FOCAL_LENGTH, "focal length", "one focal length"}
 """checks of the certificate that say that something is open, not that the model is wrong"""
@@ -121,6 +138,7 @@ def certified(certificate: Certificate, where: str) -> Witness:
 def _loose(e: Evidence, finding: Finding) -> tuple[str, ...]:
     """Images that a finding names, or the smaller of two groups that it says do not hold together."""
     groups = {
+        EVEN_CAMERAS: lambda: _few(uneven(e) < 0.0),
         DETERMINED: lambda: e.determination.weakest.smaller,
         "hinge": lambda: e.hinge.smaller,
         ONE_JOINT: lambda: e.joint.smaller,
@@ -129,6 +147,11 @@ def _loose(e: Evidence, finding: Finding) -> tuple[str, ...]:
     if finding.failing or finding.check not in groups or (finding.check == DETERMINED and not e.determination.system.tells):
         return finding.failing
     return tuple(name for name, apart in zip(e.names, groups[finding.check](), strict=True) if apart)
+
+
+def _few(chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """None where they are more than may be left out: then it is not they."""
+    return chosen & bool(chosen.mean() <= MAX_LEFT_OUT)
 
 
 def _calm(findings: tuple[Finding, ...]) -> float:
@@ -141,7 +164,7 @@ def at_optimum(e: Evidence) -> Witness:
     limits = AdjustConfig(scales=(INLIER_PIXELS,), max_iterations=_STEPS, tolerance=1e-6, near=True)
     apart = Apart.between(e.reconstruction, adjust(e.problem, e.reconstruction, limits)[0])
     if apart.weight < 1.0:
-        return Witness("at its optimum", apart.weight, "it is at the optimum of its own observations")
+        return Witness("at its optimum", 0.5 * apart.weight, "it is at the optimum of its own observations")
     images = apart.named(e.names)
     which = f": {listed(images)}" if images else ""
     sentence = f"adjusted to its own observations it moves to another place (AUC@20 {apart.auc:.0f} against it){which}"
@@ -216,6 +239,26 @@ def contradicted(problem: Problem, cameras: tuple[Intrinsics, ...]) -> Witness:
         f"{worst.found:.0f} px where it is free ({worst.change:+.0%})"
     )
     return Witness("intrinsics", abs(np.log1p(worst.change)) / MAX_FOCAL_CHANGE, sentence, images)
+
+
+def placed(e: Evidence) -> Witness:
+    """Whether the landmarks have a place: a focal length that is off by 3% may leave every camera where it is, and move what
+    they see by a quarter of its distance."""
+    s = e.system
+    seen = np.bincount(s.tracks.landmark, weights=s.weight, minlength=s.tracks.landmarks)
+    which = np.random.default_rng(0).permutation(np.flatnonzero(seen >= LEAST_OBSERVATIONS))[:_SAMPLED]
+    if not (s.tells and len(which)):
+        return Witness("landmarks", DOUBT, "too little fits to tell how certain the landmarks are")
+    distance = np.maximum(np.linalg.norm(s.xyz[which] - s.centres.mean(axis=0), axis=1), 1.0)
+    drift = float(np.quantile(s.landmark_drifts(which, max(s.noise, KEYPOINT_NOISE)) / distance, 0.75))
+    says = (
+        f"cameras and focal lengths, as uncertain as they are, move a quarter of the landmarks by {drift:.2%} of their "
+        "distance or more"
+    )
+    if drift <= MAX_LANDMARK_DRIFT:
+        return Witness("landmarks", 0.5 * drift / MAX_LANDMARK_DRIFT, says)
+    over = min(drift / MAX_LANDMARK_DRIFT - 1.0, 1.0)
+    return Witness("landmarks", DOUBT + _GRADED * over, f"the images leave open how far away things are: {says}")
 
 
 def independent(e: Evidence) -> Witness:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from initfree.certificate import Certificate
 from initfree.certificate.checks import NOT_DOUBLED, NOT_TWICE, ONE_JOINT
+from initfree.certificate.closeness import closeness
 from initfree.certificate.coincident import parts_of_twins
 from initfree.certificate.twins import merged_observations
 from initfree.data.observations import Observations
@@ -16,6 +17,10 @@ from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Index
 from initfree.errors import InputError
 from initfree.stages.euclidean.residuals import consensus
+
+NEAR_AUC20 = 50.0
+"""percent that the cameras of a joint solved anew have against the rough ones, at least; the similarity between two parts
+of a compromise is off by some degrees"""
 
 
 def only_doubled(certificate: Certificate) -> bool:
@@ -30,6 +35,28 @@ def only_contradicted(certificate: Certificate) -> bool:
     return {finding.check for finding in certificate.findings if not (finding.passed or finding.doubt)} == {ONE_JOINT}
 
 
+def joined_otherwise(certificate: Certificate) -> Reconstruction | None:
+    """The reconstruction with the other joint of its two parts, where the order of the photographs speaks for it."""
+    e = certificate.evidence
+    if not (only_contradicted(certificate) and e.told_by_order < 0) or e.contradiction is None:
+        return None
+    return e.contradiction.other
+
+
+def follows(found: Reconstruction, names: tuple[str, ...], certificate: Certificate) -> bool:
+    """Whether a reconstruction of these images has the cameras of the other joint rather than those of the judged one."""
+    joined, e = joined_otherwise(certificate), certificate.evidence
+    if joined is None:
+        return False
+    place = {name: k for k, name in enumerate(e.names)}
+    chosen = np.array([place[name] for name in names])
+    there, here = (
+        min(closeness(found.R, found.centres, one.R[chosen], one.centres[chosen], 20.0))
+        for one in (joined, e.reconstruction)
+    )
+    return there > max(here, NEAR_AUC20)
+
+
 def with_divided_tracks(problem: Problem, reconstruction: Reconstruction, certificate: Certificate) -> Problem | None:
     """The problem with two tracks in place of each that fits in two groups of images, one in either.
 
@@ -37,8 +64,11 @@ def with_divided_tracks(problem: Problem, reconstruction: Reconstruction, certif
     track remains, or nothing else joins the groups.
     """
     counts = consensus(problem, reconstruction)
-    apart = parts_of_twins(problem.tracks, problem.unit, reconstruction.cameras, reconstruction.xyz, counts)
-    group = certificate.evidence.duplication.smaller if apart is None else apart
+    if only_contradicted(certificate):
+        group = certificate.evidence.joint.smaller
+    else:
+        apart = parts_of_twins(problem.tracks, problem.unit, reconstruction.cameras, reconstruction.xyz, counts)
+        group = certificate.evidence.duplication.smaller if apart is None else apart
     confused = merged_observations(problem.tracks, counts, group)
     if not confused.any():
         return None

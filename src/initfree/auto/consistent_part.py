@@ -27,14 +27,16 @@ def consistent_part(search: Search, solution: Solution) -> Solution | None:
     """Remove the images that fail the certificate until it accepts the rest, or a second start settles what is doubtful.
 
     Then resect images from the landmarks of that part, as long as it grows and stays accepted. The verdict counts missing
-    images, fewer where the others were solved again alone. None if no part is accepted.
+    images, fewer where the others were solved again alone. None if no part is accepted. If images that are left out
+    belong to the part, that is the verdict, without another start.
     """
     began = clock()
     whole = solution.problem
     if whole.rays and not whole.calibrated and len(np.unique(whole.camera_ids)) > len(whole.camera_ids) / 2:
         # Freed intrinsics of single photographs leave much open: what fails is asked once they are estimated.
         return None
-    part = _reduced(_Subset(solution, np.arange(whole.tracks.cameras), np.arange(whole.tracks.landmarks)), search)
+    everything = _Subset(solution, np.arange(whole.tracks.cameras), np.arange(whole.tracks.landmarks))
+    part = _reduced(everything, search, doubtful=True)
     if part is None:
         return None
     resected = False
@@ -47,6 +49,13 @@ def consistent_part(search: Search, solution: Solution) -> Solution | None:
     kept = set(part.solution.problem.names)
     gone = tuple(dict.fromkeys(name for name in (*solution.history.left_out, *whole.names) if name not in kept))
     found = part.solution.adding(left_out=gone, left_out_because=solution.certificate.reason, resected=resected)
+    if gone and found.evidence.belonging:
+        return found.reporting("consistent part", began)
+    if part.solution.doubtful:
+        confirmed = _again(search, part.solution)
+        if not part.solution.adding(confirmed=confirmed).accepted:
+            return None
+        found = found.adding(confirmed=confirmed)
     if not found.accepted and found.adding(alone=True).accepted and _again(search, found):
         found = found.adding(alone=True)
     return found.reporting("consistent part", began)
@@ -69,8 +78,11 @@ class _Subset:
     landmarks: Index
 
 
-def _reduced(part: _Subset, search: Search) -> _Subset | None:
-    """The accepted rest of a part after its failing images are removed repeatedly; None if nothing is accepted."""
+def _reduced(part: _Subset, search: Search, *, doubtful: bool) -> _Subset | None:
+    """The accepted rest of a part after its failing images are removed repeatedly; None if nothing is accepted.
+
+    Its doubts are settled by another start, or left to whoever calls (`doubtful`).
+    """
     whole, most = part.solution, search.problem.tracks.cameras
     while part.solution.certificate.failing and not part.solution.accepted:
         now = part.solution
@@ -84,6 +96,8 @@ def _reduced(part: _Subset, search: Search) -> _Subset | None:
         smaller = now.part(problem, reconstruction, cameras, landmarks, confirmed=frozenset(), joint=None)
         part = _Subset(smaller, part.cameras[cameras], part.landmarks[landmarks])
     if part.solution.doubtful and part.solution is not whole:
+        if doubtful:
+            return part
         part = replace(part, solution=part.solution.adding(confirmed=_again(search, part.solution)))
     return part if part.solution.accepted else None
 
@@ -103,7 +117,7 @@ def _extended(part: _Subset, whole: Solution, search: Search) -> _Subset | None:
     problem, cameras, landmarks = found
     reconstruction, _ = readjusted(problem, state.subset(cameras, landmarks), config)
     larger = whole.part(problem, reconstruction, cameras, landmarks, confirmed=frozenset(), joint=None)
-    return _reduced(_Subset(larger, cameras, landmarks), search)
+    return _reduced(_Subset(larger, cameras, landmarks), search, doubtful=part.solution.doubtful)
 
 
 def readjusted(problem: Problem, reconstruction: Reconstruction, config: SolveConfig) -> tuple[Reconstruction, StageReport]:

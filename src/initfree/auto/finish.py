@@ -16,7 +16,7 @@ from initfree.auto.dominant_motion import dominant_motion
 from initfree.auto.mending import with_another_lens, with_other_joint, with_own_cameras
 from initfree.auto.search import Search
 from initfree.auto.solution import Solution
-from initfree.certificate.checks import LEFT_OUT
+from initfree.certificate.checks import LEFT_OUT, NONE_BELONGS
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,6 @@ def mended(search: Search, solution: Solution, steps: tuple[Step, ...] = MEND) -
 
 
 def _mended(solution: Solution) -> bool:
-    """Whether a rejected solution is accepted now, or only leaves out too much."""
+    """Whether a rejected solution is accepted now, or only leaves out too much, or what belongs to it."""
     failed = {finding.check for finding in solution.certificate.findings if not (finding.passed or finding.doubt)}
-    return solution.accepted or failed == {LEFT_OUT}
+    return solution.accepted or bool(failed and failed <= {LEFT_OUT, NONE_BELONGS})

@@ -13,7 +13,7 @@ from dataclasses import replace
 from threading import Event
 
 from initfree.auto.calibration import moved_principal_points, recalibrated
-from initfree.auto.confused import only_contradicted, only_doubled, with_divided_tracks
+from initfree.auto.confused import follows, joined_otherwise, only_contradicted, only_doubled, with_divided_tracks
 from initfree.auto.doubt import doubt_intrinsics
 from initfree.auto.finish import FINISH, MEND, finished, mended
 from initfree.auto.ranking import found_often, found_twice, settled
@@ -21,7 +21,7 @@ from initfree.auto.search import ROUNDS, STATED, Round, Search, stated
 from initfree.auto.solution import Solution, Start
 from initfree.auto.start import run_start
 from initfree.auto.witness import confirmed, seconded
-from initfree.certificate.checks import CERTAIN_FOCAL_LENGTH, FOCAL_LENGTH, ONE_FOCAL_LENGTH
+from initfree.certificate.checks import CERTAIN_FOCAL_LENGTH, FOCAL_LENGTH, NONE_BELONGS, ONE_FOCAL_LENGTH, ONE_JOINT
 from initfree.config import SolveConfig
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
@@ -62,7 +62,8 @@ def _ended(search: Search, solution: Solution) -> Solution:
     """The solution after everything that follows a search."""
     free = solution.accepted and not solution.problem.calibrated
     solution = confirmed(search, mended(search, finished(search, solution)), free)
-    return _undone(search, solution) if only_doubled(solution.certificate) else solution
+    alike = only_doubled(solution.certificate) or joined_otherwise(solution.certificate) is not None
+    return _undone(search, solution) if alike else solution
 
 
 def _as_stated(search: Search) -> Solution | None:
@@ -77,7 +78,9 @@ def _as_stated(search: Search) -> Solution | None:
     solution = _ended(held, _searched(held, STATED))
     search.started += held.started
     open_ = {finding.check for finding in solution.certificate.findings if not (finding.passed or finding.doubt)}
-    return solution if solution.accepted or (open_ and open_ <= FOCAL_LENGTHS) else None
+    # Matches that contradict each other still do, whatever the focal lengths.
+    told = any(open_ and open_ <= those for those in (FOCAL_LENGTHS, {ONE_JOINT, NONE_BELONGS}))
+    return solution if solution.accepted or told else None
 
 
 def _check_skipped(names: tuple[str, ...]) -> None:
@@ -98,7 +101,10 @@ def _searched(search: Search, rounds: Sequence[Round] = ROUNDS) -> Solution:
             solution = _with_other_intrinsics(search)
             if solution is not None:
                 return solution
-    solution = doubt_intrinsics(search, settled(search.problem, search.attempts))
+    solution = settled(search.problem, search.attempts)
+    if only_contradicted(solution.certificate):
+        return solution
+    solution = doubt_intrinsics(search, solution)
     return (seconded(search, solution) if _only_refined(solution, search.problem) else None) or solution
 
 
@@ -127,7 +133,7 @@ def _only_refined(solution: Solution, given: Problem) -> bool:
 
 
 def _undone(search: Search, solution: Solution) -> Solution:
-    """Solve a doubled reconstruction's problem again, with the tracks divided that doubled it.
+    """Solve a doubled or contradicted reconstruction's problem again, with the tracks divided that doubled it.
 
     What counts is the verdict on the new one: that other tracks join the parts, and that these agree. Another start would
     say nothing of the division, which it has in common with the first.
@@ -140,9 +146,12 @@ def _undone(search: Search, solution: Solution) -> Solution:
     free = apart.accepted and not apart.problem.calibrated
     apart = confirmed(again, mended(again, finished(again, apart)), free)
     search.started += again.started
-    if not apart.accepted:
+    told = joined_otherwise(solution.certificate) is not None
+    if not apart.accepted or (told and not follows(apart.reconstruction, apart.problem.names, solution.certificate)):
         return solution
     note = "parts that look alike had been taken for one: the tracks that both share were divided, and all solved again"
+    if told:
+        note += "; two joints of two parts fitted, and the order of the photographs tells which is right"
     return apart.noting(note)
 
 
@@ -170,6 +179,7 @@ def _run(search: Search, starts: list[Start]) -> bool:
                 doubled = only_doubled(search.attempts[-1].certificate)
                 often = found_twice(problem, search.attempts) or found_often(problem, search.attempts)
                 contradicted = sum(only_contradicted(one.certificate) for one in search.attempts) > 1
+                contradicted |= joined_otherwise(search.attempts[-1].certificate) is not None
                 if certified or doubled or contradicted or often or baselines().reasons():
                     return True
         finally:

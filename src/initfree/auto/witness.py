@@ -1,7 +1,7 @@
 """The witness: a second start of another kind that finds the same cameras."""
 
 from initfree.auto.calibration import recalibrated
-from initfree.auto.ranking import OFTEN_COST, SAME_DEGREES, SAME_DEGREES_FREE, known_by, same_cameras
+from initfree.auto.ranking import OFTEN_COST, SAME_DEGREES, SAME_DEGREES_FREE, known_by, same_cameras, same_optimum
 from initfree.auto.search import (
     Search,
     configured,
@@ -64,8 +64,8 @@ def _found_freely(search: Search, solution: Solution) -> Solution:
 
 def found_by_another(search: Search, solution: Solution, cost: float) -> frozenset[Witness]:
     """What a new start of another kind that finds the same cameras could have known better; nothing where none does, or one
-    finds different ones before at a lower cost than `cost`."""
-    nobody = frozenset[Witness]()
+    finds different ones before at a lower cost than `cost`, or two find the same different ones."""
+    nobody, others = frozenset[Witness](), list[Solution]()
     if solution.problem.names != search.problem.names:
         return nobody
     tried = {solution.start.name, *(outcome.start.name for outcome in search.outcomes)}
@@ -81,6 +81,7 @@ def found_by_another(search: Search, solution: Solution, cost: float) -> frozens
             degrees = SAME_DEGREES if search.problem.calibrated else SAME_DEGREES_FREE
             if same_cameras(solution.reconstruction, outcome.reconstruction, degrees):
                 return known_by(start, solution.start)
-            if outcome.cost < cost:
+            if outcome.cost < cost or any(same_optimum(search.problem, outcome, other) for other in others):
                 return nobody
+            others.append(outcome)
     return nobody

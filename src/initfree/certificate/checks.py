@@ -23,7 +23,8 @@ NOT_DOUBLED, NOT_TWICE, LEFT_OUT = "not doubled", "nothing twice", "left out"
 PURITY, CAMERA_PURITY, EVEN_CAMERAS = "purity", "purity of every camera", "even cameras"
 FOCAL_LENGTH, ONE_FOCAL_LENGTH = "focal length", "one focal length"
 DETERMINED, CERTAIN_CAMERAS, CERTAIN_FOCAL_LENGTH = "determined", "certain cameras", "certain focal length"
-LENS, METRIC, SHARED, ONE_JOINT = "lens", "metric cameras", "shared cameras", "one joint"
+LENS, METRIC, SHARED = "lens", "metric cameras", "shared cameras"
+ONE_JOINT, NONE_BELONGS = "one joint", "none belongs"
 _MANY_TWINS = 0.3
 """share of landmarks with a twin that is worth a word"""
 _CERTAIN = 1.0
@@ -176,7 +177,9 @@ def one_joint(e: Evidence) -> Finding | None:
         f"landmarks say so, and {c.agreeing} of {c.misfits} others agree on another joint, turned by {c.turn:.0f} degrees "
         f"and {c.scale:.2g} times as large: two places may look alike"
     )
-    contradicted = c.found and not e.other_joint_doubles
+    if e.told_by_order < 0:
+        reason += ", and the order of the photographs speaks for that joint"
+    contradicted = e.told_by_order < 0 or (c.found and e.told_by_order == 0 and not e.other_joint_doubles)
     return Finding(ONE_JOINT, -_CERTAIN if contradicted else _CERTAIN, reason, _few(e, e.joint.smaller))
 
 
@@ -396,6 +399,21 @@ def left_out(e: Evidence) -> Finding | None:
     return Finding(LEFT_OUT, most - len(gone) / whole, reason)
 
 
+def none_belongs(e: Evidence) -> Finding | None:
+    """An image that was left out must not fit the others: see `certificate.left_out`."""
+    if not e.history.left_out:
+        return None
+    belonging = e.belonging
+    reason = ""
+    if belonging:
+        name, count, of = max(belonging, key=lambda one: one[1])
+        reason = (
+            f"image {name!r} was left out, though {count} of its {of} observations fit the others: matches contradict each "
+            "other, and two places may look alike"
+        )
+    return Finding(NONE_BELONGS, -_CERTAIN if belonging else _CERTAIN, reason)
+
+
 def even_cameras(e: Evidence) -> Finding:
     """A camera clearly worse than the others: a doubt."""
     above = uneven(e)
@@ -432,7 +450,7 @@ def settles(e: Evidence, witness: Witness) -> bool:
         c = e.contradiction
         if c is None or not (c.asked or "matches" in e.history.confirmed):
             return False
-        return not c.found or e.other_joint_doubles
+        return e.told_by_order > 0 or (e.told_by_order == 0 and (not c.found or e.other_joint_doubles))
     return False
 
 
@@ -464,7 +482,17 @@ CHECKS: tuple[tuple[Check, ...], ...] = (
         even_cameras,
         systematic,
     ),
-    (hinge, determined, certain_cameras, not_doubled, not_twice, one_joint, held_by_intact, certain_focal_length),
+    (
+        hinge,
+        determined,
+        certain_cameras,
+        not_doubled,
+        not_twice,
+        one_joint,
+        none_belongs,
+        held_by_intact,
+        certain_focal_length,
+    ),
     (not_reversed,),
     (no_other,),
     (focal_length, lens, metric_cameras, shared_cameras, one_scene),

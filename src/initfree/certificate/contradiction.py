@@ -27,7 +27,8 @@ from initfree.stages.euclidean.triangulation import triangulate
 
 AGREES = 8.0
 """pixels within which a misfit agrees with a similarity, in the median of the images that it is moved to"""
-TRIALS = 300
+TRIALS, MISSED = 300, 1e-4
+"""similarities that are tried, and the probability to have missed a better one at which fewer do"""
 LEAST = 6
 """misfits: fewer say nothing"""
 MOST = 2000
@@ -64,8 +65,12 @@ class Contradiction:
     @property
     def found(self) -> bool:
         """Whether so many agree on another joint that it is no chance."""
-        enough = max(LEAST_SHARE * self.misfits, LEAST_OF_FITTING * self.fitting)
-        return self.other is not None and self.chance < BY_CHANCE and self.agreeing >= enough
+        return self.no_chance and self.agreeing >= LEAST_OF_FITTING * self.fitting
+
+    @property
+    def no_chance(self) -> bool:
+        """The same of however few, beside those that fit."""
+        return self.other is not None and self.chance < BY_CHANCE and self.agreeing >= LEAST_SHARE * self.misfits
 
     def figures(self) -> dict[str, float]:
         """As run.json has them."""
@@ -199,7 +204,9 @@ def _best_similarity(
     """The similarity from the smaller part's places to the others' that most misfits agree with, and which do."""
     n = len(misfits.mine)
     best, agrees = None, np.zeros(n, dtype=bool)
-    for _ in range(TRIALS):
+    for trial in range(TRIALS):
+        if (1.0 - np.mean(agrees) ** 3) ** trial < MISSED:
+            break
         chosen = rng.choice(n, 3, replace=False)
         found, three = _similarity(misfits.mine[chosen], misfits.theirs[chosen]), misfits.subset(chosen)
         if found is None or not (_medians(three, reconstruction, _applied(found, three.mine)) <= AGREES).all():

@@ -38,7 +38,9 @@ from initfree.certificate.freer import (
 from initfree.certificate.hinge import Hinge, thinnest_hinge
 from initfree.certificate.history import History
 from initfree.certificate.joint import Joint, weakest_joint
+from initfree.certificate.left_out import fitting
 from initfree.certificate.modes import Determination, determination
+from initfree.certificate.photo_order import told_by_order
 from initfree.certificate.reversal import reversal_rise
 from initfree.certificate.thresholds import (
     DEVIATIONS,
@@ -80,7 +82,7 @@ class ByCamera:
 
 _OF_CAMERAS = (
     "baselines", "joint", "system", "uncertainty", "determination", "duplication", "hinge", "reversal_rise", "alternative",
-    "focal_rise", "twin_share", "drift_of_intact", "contradiction",
+    "focal_rise", "twin_share", "drift_of_intact", "contradiction", "told_by_order",
 )  # fmt: skip
 """figures that do not change when landmarks without a depth are removed"""
 
@@ -281,6 +283,14 @@ class Evidence:
         return contradiction(self.problem, self.reconstruction, self.joint.smaller)
 
     @cached_property
+    def told_by_order(self) -> int:
+        """Whether the order of the photographs speaks for the present joint (1) or for the other one (-1)."""
+        c = self.contradiction
+        if c is None or not c.no_chance or c.other is None:
+            return 0
+        return told_by_order(self.names, self.problem.tracks, self.joint.smaller, self.reconstruction, c.other)
+
+    @cached_property
     def other_joint_doubles(self) -> bool:
         """Whether the other joint that misfits agree on would put things on top of each other: then that one is wrong, and
         parts of the scene look alike."""
@@ -289,6 +299,11 @@ class Evidence:
             return False
         counts = consensus(problem, self.reconstruction)
         return twin_share(problem.tracks, problem.unit, other.cameras, other.xyz, counts) > MAX_TWIN_SHARE
+
+    @cached_property
+    def belonging(self) -> list[tuple[str, int, int]]:
+        """Images that were left out and fit the others, see `left_out.fitting`."""
+        return fitting(self.problem, self.reconstruction, self.history.left_out)
 
     @cached_property
     def drift_of_intact(self) -> float | None:
@@ -449,6 +464,7 @@ _EXPENSIVE: dict[str, Callable[[Evidence], dict[str, float]]] = {
     },
     "duplication": lambda e: {"sharing": e.duplication.sharing, "twins": e.duplication.twins},
     "contradiction": lambda e: {} if e.contradiction is None else e.contradiction.figures(),
+    "told_by_order": lambda e: {"told_by_order": e.told_by_order},
     "twin_share": lambda e: {"twin_share": e.twin_share},
     "drift_of_intact": lambda e: {} if e.drift_of_intact is None else {"drift_of_intact": e.drift_of_intact},
     "projective_ratio": lambda e: {"projective_ratio": e.projective_ratio},

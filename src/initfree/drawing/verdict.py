@@ -70,7 +70,7 @@ ADVICE = (
         "... look at the same places from the same sides, but share only 20% of what they should",
         "parts that look alike (facades, towers) were probably merged",
         "images that show the difference; of a video, `--pairs sequential`",
-        ("not doubled", "nothing twice", "one joint"),
+        ("not doubled", "nothing twice", "one joint", "none belongs"),
     ),
     Advice(
         "rotations alone explain the images to 0.8 px: the cameras only turn",

@@ -38,6 +38,7 @@ FLOORS = {"data", "stages", "arrays"}
 """packages of rooms"""
 DEFERRED = {
     ("config", "formulations"),  # names of formulations are looked up when a configuration is made
+    ("config", "engine"),
     ("config", "stages.initialization"),
     ("config", "stages.upgrade"),
     ("result", "io"),  # result.write, result.to_colmap

@@ -10,7 +10,7 @@ import initfree
 from initfree.benchmark.series_gap import series_gap
 from initfree.data.tracks import Array, Tracks
 from initfree.engine.levenberg_marquardt import LMConfig
-from initfree.engine.linear_solver import LinearSolver, conjugate_gradients, power_series
+from initfree.engine.linear_solver import LINEAR_SOLVERS, DampedSystem, LinearSolver, conjugate_gradients, power_series
 from initfree.engine.matrix import ImplicitMatrix
 from initfree.engine.reduced_system import ReducedSystem
 from initfree.errors import InputError
@@ -142,7 +142,30 @@ def test_a_solve_with_an_inexact_solver_reaches_the_same_optimum(name: str):
     assert_allclose(costs[1], costs[0], rtol=1e-4)
 
 
+@pytest.mark.parametrize("rotations", [False, True])
+def test_a_solver_of_ones_own_is_given_the_damped_system(rotations: bool, monkeypatch: pytest.MonkeyPatch):
+    """Its product, solved densely, gives the step of Cholesky; U + D - E is the same matrix."""
+    case = Case(8, rotations=rotations)
+
+    def dense(system: DampedSystem, b: Array, limits: LinearSolver) -> Array:
+        units = np.eye(b.size).reshape(-1, *b.shape)
+        H = np.stack([system.product(unit).reshape(-1) for unit in units])
+        E = np.stack([system.coupling(unit).reshape(-1) for unit in units])
+        A = np.linalg.inv(np.stack([system.uncoupled(unit).reshape(-1) for unit in units]))
+        assert_allclose(A - E, H, atol=1e-7 * np.abs(H).max())
+        return np.linalg.solve(H, b.reshape(-1)).astype(np.float64).reshape(b.shape)
+
+    monkeypatch.setitem(LINEAR_SOLVERS, "dense", dense)
+    found, predicted = case.step("dense", 3.0)
+    step, decrease = case.step("exact", 3.0)
+    assert_allclose(found, step, rtol=1e-7, atol=1e-9 * np.abs(step).max())
+    assert_allclose(predicted, decrease, rtol=1e-9)
+    assert initfree.SolveConfig(linear_solver="dense").linear_solver == "dense"  # type: ignore[arg-type]
+
+
 def test_limits_of_a_solver_are_checked():
+    with pytest.raises(InputError, match="linear_solver is 'cg'; expected one of exact, power, pcg"):
+        LinearSolver("cg")
     with pytest.raises(InputError, match="0 iterations"):
         LinearSolver("pcg", 0)
     with pytest.raises(InputError, match="linear_solver is 'cg'"):

@@ -6,7 +6,6 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from initfree.errors import InputError
 
-LossName = Literal["none", "cauchy", "cauchy-consistent"]
 RefineLossName = Literal["none", "cauchy"]
 RotationSource = Literal["truth", "estimated"]
 LinearSolverName = Literal["exact", "power", "pcg"]
@@ -27,8 +26,9 @@ class SolveConfig:
             registered one.
         init: Initial cameras: spectral, spectral-outward, unit-circle, unit-circle-shuffled, unit-circle-spectral, normal,
             normal-affine, uniform.
-        loss: Loss of stage 1. cauchy weights the projected residuals (the paper), cauchy-consistent the elimination too.
-        loss_scale: Scale of the Cauchy loss in normalised units; by default three robust deviations of the residuals.
+        loss: Loss of stage 1: none, cauchy, soft-l1, huber. cauchy weights the projected residuals (the paper),
+            cauchy-consistent the elimination too; the others have both forms as well.
+        loss_scale: Scale of the loss of stage 1 in normalised units; by default three robust deviations of the residuals.
         alpha: Weight of the regulariser.
         beta: Weight of the relative rotations (pose-rot).
         rotations: Source of the relative rotations (pose-rot): two-view geometry, or the given truth.
@@ -60,7 +60,7 @@ class SolveConfig:
 
     formulation: str = "pose"
     init: str = "spectral"
-    loss: LossName = "none"
+    loss: str = "none"
     loss_scale: float | None = None
     alpha: float = 0.05
     beta: float = 1.0
@@ -116,6 +116,7 @@ def _choices(config: SolveConfig) -> dict[str, tuple[str, ...]]:
     """Allowed values of the fields that hold a name."""
     # Formulations are found by importing them, kernels and all: not before a configuration is made.
     from initfree import formulations
+    from initfree.engine.losses import stage_1_losses
     from initfree.stages.initialization import INITIALIZATIONS
 
     hints = get_type_hints(type(config))
@@ -125,9 +126,14 @@ def _choices(config: SolveConfig) -> dict[str, tuple[str, ...]]:
         from initfree.stages.upgrade import UPGRADES
 
         literals["upgrade"] = tuple(UPGRADES)
+    if config.linear_solver not in literals["linear_solver"]:
+        from initfree.engine.linear_solver import LINEAR_SOLVERS
+
+        literals["linear_solver"] = ("exact", *LINEAR_SOLVERS)
     return {
         "formulation": (one,) if formulations.known(one) else tuple(formulations.names()),
         "init": tuple(INITIALIZATIONS),
+        "loss": stage_1_losses(),
         **literals,
     }
 

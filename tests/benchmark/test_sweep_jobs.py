@@ -106,7 +106,9 @@ def test_presets_expand_and_survive_a_round_trip(monkeypatch: pytest.MonkeyPatch
         ('sets = ["set99"]', "set99"),
         ('sets = ["set2"]\nformulations = ["pOSE"]', "unknown formulation 'pOSE'"),
         ('sets = ["set2"]\ninits = ["circle"]', "unknown init 'circle'"),
-        ('sets = ["set2"]\nlosses = ["huber"]', "losses.0"),
+        ('sets = ["set2"]\nlosses = ["geman"]', "unknown loss 'geman'; expected some of none, cauchy, soft-l1, huber"),
+        ('sets = ["set2"]\nlinear_solvers = ["cg"]', "unknown linear solver 'cg'; expected some of exact, power, pcg"),
+        ('sets = ["set2"]\n[solver]\nlinear_solver = "cg"', "unknown linear solver 'cg'"),
         ('sets = ["set2"]\nmin_obs = [1]', "min_obs.0"),
         ('sets = ["set2"]\nupgrade = ["linear"]', "upgrade"),
         ('sets = ["set2"]\nupgrades = ["lineal"]', "unknown upgrade 'lineal'; expected some of before, linear1997"),
@@ -163,6 +165,39 @@ def test_protocol_axes_multiply_and_rotations_always_get_rays():
     # Both protocols read one generated set.
     assert len({job.data.key for job in of["pose"]}) == 1
     assert [job.data.seed for job in jobs] == sorted(job.data.seed for job in jobs)
+
+
+def test_losses_and_linear_solvers_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """One module beside one TOML file, and a line in the tables of losses and of linear solvers."""
+    from initfree.benchmark.report.sweep import complete
+    from initfree.benchmark.report.tables.summary import loss_table
+    from initfree.benchmark.worker import import_modules
+    from initfree.engine import linear_solver, losses
+
+    monkeypatch.setitem(losses.LOSSES, "my-loss", losses.Cauchy)
+    monkeypatch.setitem(linear_solver.LINEAR_SOLVERS, "my-solver", linear_solver.LINEAR_SOLVERS["pcg"])
+    (tmp_path / "my_robust_parts.py").write_text(
+        "from initfree.engine.linear_solver import LINEAR_SOLVERS\n"
+        "from initfree.engine.losses import LOSSES, Huber\n"
+        "LOSSES['my-loss'] = Huber\n"
+        "LINEAR_SOLVERS['my-solver'] = LINEAR_SOLVERS['power']\n"
+    )
+    (tmp_path / "mine.toml").write_text(
+        'sets = [{ name = "set2", cameras = 10, points = 90 }]\nlosses = ["none", "huber", "my-loss"]\n'
+        'linear_solvers = ["power", "my-solver"]\nupgrades = ["linear1997"]\nimports = ["my_robust_parts"]\n'
+        "[solver]\nmax_iterations = 5\n"
+    )
+    import_modules(("my_robust_parts",), (str(tmp_path),))
+    rows = rows_of(expand(load(tmp_path / "mine.toml")), tmp_path / "cache")
+    assert (rows["error"] == "").all()
+    cost = rows.set_index(["linear_solver", "loss"])["ose_cost"]
+    for solver in ("power", "my-solver"):
+        assert cost[solver, "huber"] == cost[solver, "my-loss"] < cost[solver, "none"]
+    assert (cost["power"] == cost["my-solver"]).all()
+    table = loss_table(complete(rows))
+    assert table.frame["loss"].tolist() == ["none", "huber", "my-loss"]
+    # Runs with the first of the two solvers: none are exact.
+    assert "3 runs" in table.note
 
 
 def test_starts_and_upgrades_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from initfree.config import LinearSolverName, LossName, SeriesStop
+from initfree.config import SeriesStop
 
 Method = Literal["auto", "oracle", "classical", "colmap-incremental", "colmap-global"]
 """What else can make a reconstruction of the same observations, besides the paper's pipeline ("initfree"). classical:
@@ -46,9 +46,9 @@ class SetConfig:
     seeds: tuple[Seed, ...] | None = None
     formulations: tuple[str, ...] | None = None
     inits: tuple[str, ...] | None = None
-    losses: tuple[LossName, ...] | None = None
+    losses: tuple[str, ...] | None = None
     rotations: tuple[Rotations, ...] | None = None
-    linear_solvers: tuple[LinearSolverName, ...] | None = None
+    linear_solvers: tuple[str, ...] | None = None
     inner_iterations: tuple[Count, ...] | None = None
     methods: tuple[Method, ...] | None = None
     cameras: Annotated[int, Field(ge=2)] | None = None
@@ -87,7 +87,7 @@ class SolverConfig:
     tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-8
     """Tight: a study of stage 1 needs it to converge. At 1e-4, enough for `auto`, many runs end on a plateau."""
     refine_tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-8
-    linear_solver: LinearSolverName = "exact"
+    linear_solver: str = "exact"
     inner_iterations: Annotated[int, Field(ge=1)] = 20
     inner_tolerance: Annotated[float, Field(ge=0, lt=1)] = 1e-2
     inner_stop: SeriesStop = "term"
@@ -107,7 +107,8 @@ class SweepConfig:
     formulations: tuple[str, ...] = ("pose",)
     inits: tuple[str, ...] = ("normal",)
     """Those of `SolveConfig.init`, and "truth": stage 1 starts at the true cameras."""
-    losses: tuple[LossName, ...] = ("none",)
+    losses: tuple[str, ...] = ("none",)
+    """Those of `SolveConfig.loss`, or what `imports` registers"""
     min_obs: tuple[MinObs, ...] = (3,)
     upgrades: Annotated[tuple[str, ...], Field(min_length=1)] = UPGRADES
     """before: as if the projective reconstruction were metric; else as in `SolveConfig`, or what `imports` registers"""
@@ -123,8 +124,9 @@ class SweepConfig:
     """Weights of the regulariser; none: the solver's."""
     betas: tuple[Annotated[float, Field(gt=0)], ...] = ()
     """Weights of the relative rotations, for formulations that use them; none: the solver's."""
-    linear_solvers: tuple[LinearSolverName, ...] = ()
-    """How steps of stage 1 and the refinement are solved for; none: as the solver's settings say."""
+    linear_solvers: tuple[str, ...] = ()
+    """How steps of stage 1 and the refinement are solved for: as in `SolveConfig`, or what `imports` registers; none: as
+    the solver's settings say."""
     inner_iterations: tuple[Count, ...] = ()
     """Most terms of the power series, or steps of conjugate gradients; none: the solver's."""
     seeds: tuple[Seed, ...] = (0,)
@@ -135,5 +137,5 @@ class SweepConfig:
     trial: bool = False
     """Too small to say anything of the paper: the report says so above all else."""
     imports: tuple[str, ...] = ()
-    """Modules that register formulations, installed or beside the configuration; workers import them too."""
+    """Modules that register parts of one's own, installed or beside the configuration; workers import them too."""
     solver: SolverConfig = field(default_factory=SolverConfig)

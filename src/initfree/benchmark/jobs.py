@@ -16,6 +16,8 @@ from typing import Any
 from initfree import formulations
 from initfree.benchmark.config import Condition, Densification, SetConfig, SolverConfig, SweepConfig
 from initfree.benchmark.sources import bal_problems, definition, generator_config, has_data, set_title
+from initfree.engine.linear_solver import LINEAR_SOLVERS
+from initfree.engine.losses import stage_1_losses
 from initfree.errors import InputError
 from initfree.stages.initialization import INITIALIZATIONS
 from initfree.stages.upgrade import UPGRADES
@@ -189,18 +191,20 @@ def _check_titles(config: SweepConfig) -> None:
 
 def _check(config: SweepConfig) -> set[str]:
     """Refuse what the configuration's types cannot; the formulations that use rotations."""
-    known = [*INITIALIZATIONS, TRUTH]
-    for init in {init for one in (config, *config.sets) for init in one.inits or ()}:
-        if init not in known:
-            raise InputError(f"{config.name}: unknown init {init!r}; expected one of {', '.join(known)}")
-    upgrades = ["before", *(name for name in UPGRADES if name != "none")]
-    for name in config.upgrades:
-        if name not in upgrades:
-            raise InputError(f"{config.name}: unknown upgrade {name!r}; expected some of {', '.join(upgrades)}")
-    named = {name for one in (config, *config.sets) for name in one.formulations or ()}
+    every = (config, *config.sets)
+    solvers = {config.solver.linear_solver}.union(*(one.linear_solvers or () for one in every))
+    for what, named, known in (
+        ("init", {init for one in every for init in one.inits or ()}, (*INITIALIZATIONS, TRUTH)),
+        ("loss", {loss for one in every for loss in one.losses or ()}, stage_1_losses()),
+        ("linear solver", solvers, ("exact", *LINEAR_SOLVERS)),
+        ("upgrade", set(config.upgrades), ("before", *(name for name in UPGRADES if name != "none"))),
+    ):
+        for name in sorted(named.difference(known)):
+            raise InputError(f"{config.name}: unknown {what} {name!r}; expected some of {', '.join(known)}")
+    named = {name for one in every for name in one.formulations or ()}
     made = {name: formulations.make(name, config.solver.alpha) for name in sorted(named)}
     if config.source == "bal":
-        methods = {method for one in (config, *config.sets) for method in one.methods or ()}
+        methods = {method for one in every for method in one.methods or ()}
         foreign = sorted(methods - {"auto", "oracle", "classical"})
         if foreign:
             raise InputError(f"{config.name}: {foreign[0]} is not run on BAL files, which have no intrinsics")

@@ -93,7 +93,7 @@ def failures(job: Job, error: BaseException, data: Data | None = None) -> list[d
 
 
 def import_modules(names: tuple[str, ...], search: tuple[str, ...]) -> None:
-    """Modules that register formulations."""
+    """Modules that register parts of a user's own."""
     sys.path.extend(path for path in search if path not in sys.path)
     for name in names:
         try:

@@ -1,7 +1,7 @@
 """Three ways to solve the damped reduced system: exactly, by a power series, by conjugate gradients.
 
-The two inexact ones never form the matrix. They see H + D, D the damping, through products and through A, the cameras' own
-12x12 blocks, which are factorised:
+The two inexact ones never form the matrix. They see H + D, D the damping, as a `DampedSystem`: through products and through
+A, the cameras' own 12x12 blocks, which are factorised. Another one is a function in `LINEAR_SOLVERS`.
 
     power   H + D = A - E with A = U + D:  x = sum_k (A^-1 E)^k A^-1 b   (PoBA, PoVar: E = W V^-1 W')
     pcg     conjugate gradients, preconditioned by the diagonal blocks A of H + D itself (Schur-Jacobi)
@@ -9,10 +9,11 @@ The two inexact ones never form the matrix. They see H + D, D the damping, throu
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from initfree.config import LinearSolverName, SeriesStop
+from initfree.config import SeriesStop
 from initfree.data.tracks import Array
 from initfree.errors import InputError
 
@@ -24,7 +25,8 @@ Product = Callable[[Array], Array]
 class LinearSolver:
     """Which one, and when an inexact one stops."""
 
-    name: LinearSolverName = "exact"
+    name: str = "exact"
+    """or a name in `LINEAR_SOLVERS`"""
     iterations: int = 20
     """most terms of the power series beyond the first, or steps of conjugate gradients"""
     tolerance: float = 1e-2
@@ -33,6 +35,8 @@ class LinearSolver:
     """what of a series the tolerance is for: |term_i| / |sum|, or PoVar's i |term_i| / |sum|, stricter with later terms"""
 
     def __post_init__(self) -> None:
+        if self.name != "exact" and self.name not in LINEAR_SOLVERS:
+            raise InputError(f"linear_solver is {self.name!r}; expected one of exact, {', '.join(LINEAR_SOLVERS)}")
         if self.iterations < 1 or not 0.0 <= self.tolerance < 1.0:
             raise InputError(
                 f"the linear solver has {self.iterations} iterations and tolerance {self.tolerance}; "
@@ -56,6 +60,32 @@ class Preconditioner:
     def __call__(self, x: Array) -> Array:
         half = self.half @ x.reshape(-1, 12, 1)
         return (self.half.transpose(0, 2, 1) @ half).reshape(x.shape)
+
+
+@dataclass(frozen=True)
+class DampedSystem:
+    """(H + D) x = b as inexact solvers see it; vectors are (cameras, 3, 4)."""
+
+    product: Product
+    """(H + D) x"""
+    coupling: Product
+    """E x = W V^-1 W' x, what the elimination of the landmarks subtracts from U + D"""
+    damping: float | Array
+    """D: one number, or one for each entry of x"""
+    blocks: Array
+    """the cameras' own blocks (cameras, 12, 12) of H"""
+    blocks_of_U: Callable[[], Array]
+    """the same before the elimination, which take a while to sum and are kept"""
+
+    @cached_property
+    def schur_jacobi(self) -> Preconditioner:
+        """A^-1 for the cameras' own blocks of H + D."""
+        return Preconditioner(self.blocks, self.damping)
+
+    @cached_property
+    def uncoupled(self) -> Preconditioner:
+        """A^-1 for A = U + D."""
+        return Preconditioner(self.blocks_of_U(), self.damping)
 
 
 def power_series(inverse: Product, coupling: Product, b: Array, limits: LinearSolver) -> Array:
@@ -90,3 +120,10 @@ def conjugate_gradients(product: Product, inverse: Product, b: Array, limits: Li
         before, size = size, float(np.vdot(residual, z))
         direction = z + size / before * direction
     return x
+
+
+LINEAR_SOLVERS: dict[str, Callable[[DampedSystem, Array, LinearSolver], Array | None]] = {
+    "power": lambda system, b, limits: power_series(system.uncoupled, system.coupling, b, limits),
+    "pcg": lambda system, b, limits: conjugate_gradients(system.product, system.schur_jacobi, b, limits),
+}
+"""x of (H + D) x = b by name, or None where H + D turns out not to be positive definite"""

@@ -1,12 +1,31 @@
 """Robust losses on squared residuals s: cost 1/2 sum ρ(s), weights ρ'(s)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from initfree.data.tracks import Array
 
 MEDIAN_TO_SIGMA = 1.4826
+CONSISTENT = "-consistent"
+"""suffix of a stage 1's loss whose weights go into the elimination of the landmarks, too"""
+
+
+class RobustLoss(Protocol):
+    """A loss of some scale, in the unit of the residuals."""
+
+    @property
+    def scale(self) -> float: ...
+
+    def total(self, squared: Array) -> float:
+        """1/2 sum ρ(s)."""
+        ...
+
+    def weights(self, squared: Array) -> Array:
+        """ρ'(s) of every observation."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -59,7 +78,14 @@ class Huber:
         return self.scale / np.sqrt(np.maximum(squared, self.scale**2))
 
 
-Loss = LeastSquares | Cauchy | SoftL1 | Huber
+Loss = LeastSquares | RobustLoss
+LOSSES: dict[str, Callable[[float], RobustLoss]] = {"cauchy": Cauchy, "soft-l1": SoftL1, "huber": Huber}
+"""by name, from the scale: those of stage 1, of `initfree adjust`, and any that a program adds"""
+
+
+def stage_1_losses() -> tuple[str, ...]:
+    """What `SolveConfig.loss` may be."""
+    return ("none", *LOSSES, *(f"{name}{CONSISTENT}" for name in LOSSES))
 
 
 def scale_from_median(squared: Array, multiple: float, floor: float) -> float:

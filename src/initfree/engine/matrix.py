@@ -9,7 +9,7 @@ from initfree.engine import kernels, threads
 from initfree.engine.blocks import ROW, assemble, write
 from initfree.engine.camera_pairs import NO_PAIRS, CameraPairs
 from initfree.engine.factorisation import factorisation
-from initfree.engine.linear_solver import LinearSolver, Preconditioner, conjugate_gradients, power_series
+from initfree.engine.linear_solver import LINEAR_SOLVERS, DampedSystem, LinearSolver, Preconditioner
 from initfree.engine.products import Products
 from initfree.engine.quadratic import Quadratic, columns
 from initfree.engine.reduction import reduction_of
@@ -161,21 +161,27 @@ class ImplicitMatrix:
         self._between: Any = None
         """the term's blocks of two cameras, as one sparse matrix"""
         self._schur = np.empty((tracks.cameras, 12, 12))
-        self._U = np.empty_like(self._schur)
+        self._U: Any = None
+        """blocks before the landmarks' elimination, of a solver that reads them"""
         self._elimination: LandmarkElimination
 
     def assemble(self, elimination: LandmarkElimination, P: Array, gradient: Array) -> None:
-        self._elimination = elimination
+        self._elimination, self._U = elimination, None
         elimination.write_own(self._schur, gradient)
-        if self._solver.name == "power":
-            elimination.uncoupled()
-            elimination.write_own(self._U, gradient)
         if self._term is not None:
             self._term_blocks[:] = 0.0
             self._term.add(P, self._number, self._pairs.diagonal, self._term_blocks, gradient)
             self._schur += self._term_blocks[self._pairs.diagonal]
-            self._U += self._term_blocks[self._pairs.diagonal]
             self._between = self._off_diagonal()
+
+    def _blocks_of_U(self) -> Array:
+        if self._U is None:
+            self._U = np.empty_like(self._schur)
+            self._elimination.uncoupled()
+            self._elimination.write_own(self._U, np.empty((len(self._U), 3, 4)))
+            if self._term is not None:
+                self._U += self._term_blocks[self._pairs.diagonal]
+        return self._U
 
     def _off_diagonal(self) -> Any:
         # A slow import that exact solvers do without.
@@ -208,22 +214,20 @@ class ImplicitMatrix:
 
     def solve(self, damping: float | Array, b: Array) -> tuple[Array, Array] | None:
         shift = np.broadcast_to(damping, b.size).reshape(b.shape)
-        power = self._solver.name == "power"
+        system = DampedSystem(
+            lambda x: self.product(x) + shift * x, lambda x: -self.product(x, 0.0), damping, self._schur, self._blocks_of_U
+        )
         try:
-            inverse = Preconditioner(self._U if power else self._schur, damping)
+            x = LINEAR_SOLVERS[self._solver.name](system, b, self._solver)
         except np.linalg.LinAlgError:
             return None
-        if power:
-            x = power_series(inverse, lambda term: -self.product(term, 0.0), b, self._solver)
-        else:
-            x = conjugate_gradients(lambda p: self.product(p) + shift * p, inverse, b, self._solver)
         return None if x is None else (x, self.product(x))
 
     def spectrum(self, damping: float | Array) -> Array:
         """Eigenvalues μ of A^-1 (A - E), A = U + D, ascending: a term of the power series leaves 1 - μ of the error along
-        each. Dense: for small problems. U is assembled for the solver "power" alone."""
-        n = 12 * len(self._U)
-        half = Preconditioner(self._U, np.broadcast_to(damping, n)).half
+        each. Dense: for small problems."""
+        n = 12 * len(self._schur)
+        half = Preconditioner(self._blocks_of_U(), np.broadcast_to(damping, n)).half
         whole = np.empty((n, n))
         for k, unit in enumerate(np.eye(n)):
             step = (half.transpose(0, 2, 1) @ unit.reshape(-1, 12, 1)).reshape(-1, 3, 4)

@@ -17,7 +17,7 @@ from initfree.certificate import Evidence
 from initfree.certificate.uncertainty import Uncertainty
 from initfree.data.tracks import Array, Index
 from initfree.engine.levenberg_marquardt import Convergence, Iteration, LMConfig
-from initfree.engine.losses import Cauchy, Huber, LeastSquares, Loss, SoftL1
+from initfree.engine.losses import LOSSES, LeastSquares, Loss
 from initfree.engine.parallel import one_blas_thread
 from initfree.errors import InputError
 from initfree.evaluation import similarity
@@ -30,7 +30,6 @@ from initfree.stages.euclidean.lenses import Deviations, Lenses
 
 Freed = Literal["focal", "distortion", "principal-point"]
 LossName = Literal["squared", "cauchy", "soft-l1", "huber"]
-_LOSSES: dict[str, Any] = {"cauchy": Cauchy, "soft-l1": SoftL1, "huber": Huber}
 _NO_PRIOR = Deviations(*[1e150] * 5)
 _AS_PREDICTED = 0.5
 """of the decrease that a last step promised: it gained little because there was little to gain"""
@@ -104,7 +103,7 @@ class AdjustOptions:
     @property
     def robust(self) -> Loss:
         """The loss itself."""
-        return LeastSquares() if self.loss == "squared" else _LOSSES[self.loss](self.scale)
+        return LeastSquares() if self.loss == "squared" else LOSSES[self.loss](self.scale)
 
 
 @dataclass(frozen=True, eq=False)

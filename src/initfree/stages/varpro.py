@@ -4,16 +4,16 @@ RW2 (Kaufman's approximation, paper eq. RW2): landmarks are solved in closed for
 damped; the cameras' step solves (Ju'(I - Jv Jv†)Ju + λ I) δ = -Ju*'ε, the reduced system of `engine.reduced_system`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from initfree.config import LossName
 from initfree.data.tracks import Array, Tracks
 from initfree.engine.factorisation import factorisation
 from initfree.engine.levenberg_marquardt import Convergence, LMConfig, OnIteration, minimise
 from initfree.engine.linear_solver import EXACT, LinearSolver
-from initfree.engine.losses import Cauchy, LeastSquares, Loss, scale_from_median
+from initfree.engine.losses import CONSISTENT, LOSSES, LeastSquares, Loss, RobustLoss, scale_from_median, stage_1_losses
 from initfree.engine.matrix import UNWEIGHTED, BlockMatrix, CameraTerm, ImplicitMatrix
 from initfree.engine.quadratic import Eliminated, Quadratic
 from initfree.engine.reduced_system import ReducedSystem
@@ -49,9 +49,9 @@ class VarProTrial:
 class VariableProjection:
     """The state of stage 1, driven by `levenberg_marquardt.minimise`.
 
-    Losses: `cauchy` eliminates landmarks by least squares and reweights the projected residuals and their Jacobian,
-    (W J*)'(W J*) δ = -(W J*)' W ε* (paper, appendix A: robust VarPro); `cauchy-consistent` carries the weights into the
-    elimination, so that v* minimises the (majorised) robust cost itself.
+    Losses: `cauchy`, and any other of `LOSSES`, eliminates landmarks by least squares and reweights the projected residuals
+    and their Jacobian, (W J*)'(W J*) δ = -(W J*)' W ε* (paper, appendix A: robust VarPro); `cauchy-consistent` carries the
+    weights into the elimination, so that v* minimises the (majorised) robust cost itself.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class VariableProjection:
         formulation: Formulation,
         P: Array,
         *,
-        loss: LossName = "none",
+        loss: str = "none",
         loss_scale: float | None = None,
         camera_term: CameraTerm | None = None,
         weight: Array | None = None,
@@ -75,10 +75,13 @@ class VariableProjection:
         """
         if loss_scale is not None and not loss_scale > 0.0:
             raise InputError(f"loss scale is {loss_scale}; expected a positive number")
+        if loss not in stage_1_losses():
+            raise InputError(f"loss is {loss!r}; expected one of {', '.join(stage_1_losses())}")
         self._tracks = tracks
         self._m = m
         self._formulation = formulation
-        self._loss_name = loss
+        self._make = LOSSES.get(loss.removesuffix(CONSISTENT))
+        self._consistent = loss.endswith(CONSISTENT)
         self._loss_scale = loss_scale
         self._loss: Loss = LeastSquares()
         self._camera_term = camera_term
@@ -111,27 +114,24 @@ class VariableProjection:
         cameras = 0.0 if self._camera_term is None else self._camera_term.cost(P)
         return self._loss.total(squared) + cameras
 
-    def _set_loss(self) -> None:
-        """Cauchy at the given scale, or at three robust deviations of the residuals so far: it only shrinks."""
-        if self._loss_scale is not None:
-            self._loss = Cauchy(self._loss_scale)
-            return
-        scale = scale_from_median(self._squared, _SCALE_MULTIPLE, _SCALE_FLOOR)
-        if isinstance(self._loss, Cauchy):
-            scale = min(scale, self._loss.scale)
-        self._loss = Cauchy(scale)
+    def _weights(self, make: Callable[[float], RobustLoss]) -> Array:
+        """Under the loss at the given scale, or at three robust deviations of the residuals so far: it only shrinks."""
+        scale = self._loss_scale
+        if scale is None:
+            scale = scale_from_median(self._squared, _SCALE_MULTIPLE, _SCALE_FLOOR)
+            scale = scale if self.loss_scale is None else min(scale, self.loss_scale)
+        self._loss = robust = make(scale)
+        return robust.weights(self._squared)
 
     def linearise(self) -> float:
         if self._formulation.relinearises:
             self._quadratic = self._effective = self._linearised(self._landmarks.y)
-        if self._loss_name != "none":
-            self._set_loss()
-            assert isinstance(self._loss, Cauchy)
-            weight = self._loss.weights(self._squared)
-            if self._loss_name == "cauchy":
-                self._weight = weight
-            else:
+        if self._make is not None:
+            weight = self._weights(self._make)
+            if self._consistent:
                 self._effective = self._quadratic.weighted(weight)
+            else:
+                self._weight = weight
         known = self._landmarks.quadratic is self._effective and not self._weight.size
         whitening = self._landmarks.M if known else None
         self._system.assemble(self._effective, self.P, self.X, weight=self._weight, whitening=whitening)
@@ -167,7 +167,7 @@ class VariableProjection:
     def series_spectrum(self, damping: float) -> Array:
         """Eigenvalues μ of A^-1 (A - E), ascending: along each a term of the power series leaves 1 - μ of the error.
 
-        Needs the linear solver "power", and a small problem.
+        Needs an inexact linear solver, and a small problem.
         """
         matrix = self._system.matrix
         assert isinstance(matrix, ImplicitMatrix)
@@ -180,8 +180,8 @@ class VariableProjection:
 
     @property
     def loss_scale(self) -> float | None:
-        """Scale of the Cauchy loss in use."""
-        return self._loss.scale if isinstance(self._loss, Cauchy) else None
+        """Of the loss in use."""
+        return None if isinstance(self._loss, LeastSquares) else self._loss.scale
 
     @property
     def mean_residual(self) -> float:

@@ -14,6 +14,7 @@ FORMULATIONS = {
 VARIANTS = ("expose-printed", "pose-rot-published")
 """formulations that the paper writes down but does not run"""
 PAPER_INITS = ("normal", "uniform", "unit-circle")
+PAPER_LOSSES = ("none", "cauchy")
 PAPER_SETS = ("set1", "set2", "set3", "set4", "set5", "set6", "set7", "set8")
 PAPER_UPGRADE = "linear1997"
 UPGRADES = (

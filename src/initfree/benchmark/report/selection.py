@@ -4,7 +4,16 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from initfree.benchmark.report.names import AUCS, PAPER_INITS, PAPER_SETS, PAPER_UPGRADE, VARIANTS, display, in_order
+from initfree.benchmark.report.names import (
+    AUCS,
+    PAPER_INITS,
+    PAPER_LOSSES,
+    PAPER_SETS,
+    PAPER_UPGRADE,
+    VARIANTS,
+    display,
+    in_order,
+)
 
 CONDITION = ("noise", "outliers", "merged", "k1")
 BAL_FAMILIES = "ladybug|trafalgar|dubrovnik|venice|final"
@@ -39,13 +48,15 @@ def controlled(rows: pd.DataFrame) -> pd.DataFrame:
     return mildest(prefer(rows[~is_bal(rows)], "set", PAPER_SETS))
 
 
-def pipeline(rows: pd.DataFrame, *, min_obs: int | None = 3, upgrade: str | None = PAPER_UPGRADE) -> pd.DataFrame:
+def pipeline(
+    rows: pd.DataFrame, *, min_obs: int | None = 3, upgrade: str | None = PAPER_UPGRADE, losses: Iterable[str] = PAPER_LOSSES
+) -> pd.DataFrame:
     """The paper's pipeline on the controlled sets, any initialisation; pOSE+rot with true rotations, as in its tables.
 
     Where a sweep has several: exact linear solves, the paper's weights, and rescaled pixels for all but pOSE+rot.
     """
-    wanted = (rows["method"] == "initfree") & (rows["init"] != "truth") & rows["loss"].isin(("none", "cauchy"))
-    wanted &= rows["linear_solver"].isin(("", "exact")) & rows["alpha"].fillna(PAPER_ALPHA).eq(PAPER_ALPHA)
+    wanted = (rows["method"] == "initfree") & (rows["init"] != "truth") & rows["loss"].isin(list(losses))
+    wanted &= rows["linear_solver"].isin(("", _solver(rows))) & rows["alpha"].fillna(PAPER_ALPHA).eq(PAPER_ALPHA)
     wanted &= rows["beta"].fillna(PAPER_BETA).eq(PAPER_BETA)
     if (rows["intrinsics"] == "pixels").any():
         wanted &= (rows["intrinsics"] == "pixels") | (rows["rotations"] != "")
@@ -61,9 +72,16 @@ def pipeline(rows: pd.DataFrame, *, min_obs: int | None = 3, upgrade: str | None
     return chosen
 
 
-def paper_grid(rows: pd.DataFrame, *, min_obs: int | None = 3, upgrade: str | None = PAPER_UPGRADE) -> pd.DataFrame:
+def _solver(rows: pd.DataFrame) -> str:
+    """The linear solver that tables are about: exact steps, else the only one or the first."""
+    return next(iter(in_order(name for name in rows["linear_solver"].unique() if name)), "")
+
+
+def paper_grid(
+    rows: pd.DataFrame, *, min_obs: int | None = 3, upgrade: str | None = PAPER_UPGRADE, losses: Iterable[str] = PAPER_LOSSES
+) -> pd.DataFrame:
     """`pipeline` with the initialisations and formulations of the paper only: what its averages are over."""
-    grid = prefer(pipeline(rows, min_obs=min_obs, upgrade=upgrade), "init", PAPER_INITS)
+    grid = prefer(pipeline(rows, min_obs=min_obs, upgrade=upgrade, losses=losses), "init", PAPER_INITS)
     return grid[~grid["formulation"].isin(VARIANTS)]
 
 

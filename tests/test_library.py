@@ -237,7 +237,7 @@ def test_what_is_shown_is_one_line(result):
     [
         ("formulation", "x", "pose-rot"),
         ("init", "x", "spectral"),
-        ("loss", "huber", "cauchy-consistent"),
+        ("loss", "geman", "cauchy-consistent"),
         ("refine_loss", "huber", "cauchy"),
         ("upgrade", "metric", "calibrated"),
         ("rotations", "guessed", "truth"),

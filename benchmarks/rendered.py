@@ -34,6 +34,8 @@ WIDTH, HEIGHT = 480, 360
 FEATURES = 800
 GUESS = 1.2
 """times the longer side: COLMAP's focal length where nothing is known"""
+FILM_DIAGONAL = 43.2666
+"""millimetres"""
 SHUTTER_ROWS = 15
 """of an image that are taken at one moment"""
 
@@ -322,9 +324,7 @@ def write(name: str, seed: int, folder: Path) -> list[Path]:
     paths = [folder / f"{name}-{word}{seed}.db" for word in (("", "bare-") if known else ("",))]
     with tempfile.TemporaryDirectory(prefix="initfree-") as scratch:
         images, extracted = Path(scratch), Path(scratch, "extracted.db")
-        for k, shot in enumerate(collection.shots):
-            pixels = photograph(collection.scenes[shot.scene], shot, rng)
-            Image.fromarray(pixels).save(images / f"{k:03d}.jpg", quality=90)
+        save(collection, images, rng)
         extraction = pycolmap.FeatureExtractionOptions()
         extraction.sift.max_num_features, extraction.num_threads, extraction.use_gpu = FEATURES, 1, False
         with quiet():
@@ -338,9 +338,19 @@ def write(name: str, seed: int, folder: Path) -> list[Path]:
             work = Path(scratch, path.name)
             shutil.copy(extracted, work)
             _match(work, shots)
-            _write_truth(collection, folder / "reference" / path.stem)
+            write_truth(collection, folder / "reference" / path.stem)
             shutil.move(work, path)
     return paths
+
+
+def save(collection: Collection, folder: Path, rng: np.random.Generator) -> None:
+    """Its photographs as JPEG files, with the focal length of EXIF where there is one: whole millimetres of 35 mm film."""
+    for k, shot in enumerate(collection.shots):
+        exif = Image.Exif()
+        if shot.said is not None:
+            exif.get_ifd(0x8769)[41989] = round(shot.said * WIDTH * FILM_DIAGONAL / np.hypot(WIDTH, HEIGHT))
+        pixels = photograph(collection.scenes[shot.scene], shot, rng)
+        Image.fromarray(pixels).save(folder / f"{k:03d}.jpg", quality=90, exif=exif)
 
 
 def _match(path: Path, shots: tuple[Shot, ...]) -> None:
@@ -363,7 +373,7 @@ def _match(path: Path, shots: tuple[Shot, ...]) -> None:
             database.clear_descriptors()
 
 
-def _write_truth(collection: Collection, folder: Path) -> None:
+def write_truth(collection: Collection, folder: Path) -> None:
     """A model for each scene, without points."""
     several = len(collection.scenes) > 1
     for scene in range(len(collection.scenes)):

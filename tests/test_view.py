@@ -15,10 +15,12 @@ from PIL import Image
 from synthetic import ring
 
 import initfree
-from initfree.drawing.palette import GREY, rgb
+from initfree.drawing.palette import CHOSEN, GOOD, GREY, rgb
 from initfree.drawing.raster import Look, picture
 from initfree.drawing.scene import Model, unit_deviations
 from initfree.viewer import read_scene
+from initfree.viewer.export import export
+from initfree.viewer.thumbnails import thumbnails
 
 __all__ = ["browser"]
 
@@ -156,6 +158,69 @@ def test_the_page(browser: Any, solved: Path, truth: Path, images: Path, tmp_pat
 
 
 @needs_a_browser
+@pytest.mark.parametrize("width", [1400, 500])
+def test_the_list_of_images(browser: Any, images: Path, solved: Path, tmp_path: Path, width: int):
+    """Found by name, chosen by mouse and keyboard, looked through; those that do not agree are marked and first."""
+    scene = read_scene(solved)
+    scene = replace(scene, failing=np.array([7]), joint=np.array([2]), accepted=False, left_out=("lost.jpg",))
+    export(scene, tmp_path / "page.html", thumbnails(scene.model.images, images), Look())
+    visit = Visit(browser, tmp_path / "page.html", width)
+    page = visit.page
+    canvas, rows = page.locator("#scene canvas"), page.locator(".scene-row")
+    assert page.inner_text(".scene-images summary") == "12 images, 2 marked, 1 left out"
+    assert rows.first.text_content() == "lost.jpgleft out"
+    names = page.locator(".scene-row .name").all_text_contents()
+    assert names[1:3] == [scene.model.images[7], scene.model.images[2]]
+    assert "does not agree" in rows.nth(1).text_content()
+    assert f"{scene.residuals[7]:.2f} px" in rows.nth(1).text_content()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+    still = at_rest(canvas)
+    rows.nth(4).click()
+    chosen = page.locator(".scene-row[aria-selected=true]")
+    assert chosen.count() == 1
+    highlighted = at_rest(canvas)
+    assert highlighted != still
+    assert "detections" in page.inner_text(".scene-about")
+
+    find = page.get_by_label("find an image")
+    find.fill(scene.model.images[7][-6:])
+    assert page.locator(".scene-row:visible").count() == 1
+    find.fill("")
+    find.press("ArrowDown")  # to the list, which keeps what is chosen
+    before = chosen.text_content()
+    page.keyboard.press("ArrowDown")
+    assert chosen.text_content() != before
+    page.keyboard.press("Home")
+    assert scene.model.images[7] in chosen.text_content()
+    assert page.evaluate("document.activeElement.getAttribute('aria-activedescendant')") == chosen.get_attribute("id")
+    there = at_rest(canvas)
+    page.keyboard.press("Enter")
+    assert at_rest(canvas) != there  # through its camera
+    page.keyboard.press("Escape")
+    assert chosen.count() == 0
+    page.get_by_label("order of the images").select_option("by name")
+    assert page.locator(".scene-row .name").all_text_contents()[1:] == sorted(scene.model.images)
+    assert visit.complaints == []
+    page.close()
+
+
+@needs_a_browser
+def test_a_camera_of_the_picture_is_found_in_the_list(browser: Any, solved: Path, tmp_path: Path):
+    assert run("view", solved, "--export", tmp_path / "page.html") == 0
+    page = Visit(browser, tmp_path / "page.html").page
+    canvas, chosen = page.locator("#scene canvas"), page.locator(".scene-row[aria-selected=true]")
+    page.locator(".scene-row").nth(3).click()
+    name = chosen.locator(".name").text_content()
+    page.locator(".scene-rows").press("Escape")
+    assert chosen.count() == 0
+    at_rest(canvas)
+    canvas.click()  # its middle, where that camera is now
+    assert chosen.locator(".name").text_content() == name
+    page.close()
+
+
+@needs_a_browser
 def test_the_server(browser: Any, solved: Path, truth: Path, capsys: pytest.CaptureFixture[str]):
     pytest.importorskip("viser", reason="viser is not installed: the view is not looked at")
     from initfree.viewer.server import Viewer
@@ -180,6 +245,20 @@ def test_the_server(browser: Any, solved: Path, truth: Path, capsys: pytest.Capt
         viewer.slider.value = len(scene.steps)
         viewer._show()
         assert np.allclose([frustum.position for frustum in viewer.frusta], scene.model.centres, atol=1e-4)
+        # The list of images: typing finds one, whose camera is marked and looked at.
+        name = scene.model.images[5]
+        field = visit.page.get_by_role("combobox", name="image", exact=True)
+        field.fill(name)
+        visit.page.get_by_role("option", name=name).click()
+        visit.page.get_by_text("detections").wait_for()
+        assert viewer._chosen == 5
+        assert viewer.frusta[5].color == rgb(CHOSEN)
+        (client,) = viewer.server.get_clients().values()
+        assert np.allclose(client.camera.look_at, scene.model.centres[5], atol=1e-4)
+        visit.page.get_by_role("button", name="look through it").click()
+        eventually(visit.page, lambda: np.allclose(client.camera.position, scene.model.centres[5], atol=1e-3))
+        viewer.choose(None)
+        assert viewer.frusta[5].color == rgb(GOOD)
         visit.page.close()
         camera = viewer.server.initial_camera
         wide = float(np.linalg.norm(np.subtract(camera.position, camera.look_at)))

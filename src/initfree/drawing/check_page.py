@@ -31,7 +31,7 @@ def check_page(report: dict[str, Any], scene: Scene, figures: ResidualFigures) -
         checks=sorted(report["certificate"]["checks"], key=lambda one: np.inf if one["margin"] is None else one["margin"]),
         images=sorted(images, key=lambda one: (one["trusted"], one["fitting"] or 0.0)),
         charts=[*residual_charts([one["name"] for one in images if not one["trusted"]], figures), residual_plane(figures)],
-        scripts=[read(name) for name in ("scene.js", "panel.js", "chart.js")],
+        scripts=[read(name) for name in ("scene.js", "images.js", "panel.js", "chart.js")],
     )  # fmt: skip
 
 

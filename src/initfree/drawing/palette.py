@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from initfree.data.tracks import Array
 
 GOOD, FAILED, NEUTRAL, GREY, JOINT = "#1a9e8f", "#d1495b", "#5b7fb9", "#9aa4b2", "#d98613"
+CHOSEN = "#2f7bff"
 
 SCALE = ("#3b2f8c", "#2f6fb0", "#1fa187", "#8fd03f", "#f6d32d", "#f28c28", "#d1352b")
 """from little to much: readable on white and on black, and in the eyes of the colour-blind by its lightness"""

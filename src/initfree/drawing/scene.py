@@ -97,6 +97,8 @@ class Scene:
     """landmarks that each two images share"""
     tips: tuple[str, ...]
     """figures of each camera, as text"""
+    residuals: tuple[float | None, ...]
+    """mean error of each camera in pixels, as far as it is known"""
     joint: Index
     """cameras on the smaller side of the weakest joint"""
     failing: Index
@@ -140,6 +142,22 @@ class Scene:
         elif len(cameras):
             reach = max(reach, _NEARER * float(np.linalg.norm(cameras, axis=1).max()))
         return Start(centre, max(reach, 1e-9), azimuth, elevation)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What is to be said of each camera; nothing of those that agree."""
+        failing, joint = set(self.failing.tolist()), set(self.joint.tolist()) if self.accepted is False else set()
+        words = (
+            ("does not agree" if k in failing else "weakest joint" if k in joint else "") for k in range(len(self.tips))
+        )
+        return tuple(words)
+
+    @property
+    def worst_first(self) -> list[int]:
+        """The cameras: those that do not agree, those of the weakest joint, the others, each by falling residual."""
+        rank = {"does not agree": 0, "weakest joint": 1, "": 2}
+        keys = [(rank[flag], -(residual or 0.0)) for flag, residual in zip(self.flags, self.residuals, strict=True)]
+        return sorted(range(len(keys)), key=keys.__getitem__)
 
     @property
     def size(self) -> float:
@@ -203,6 +221,10 @@ class Scene:
             "joint_shown": self.accepted is False,
             "failing": [int(k) for k in self.failing],
             "tips": list(self.tips),
+            "flags": list(self.flags),
+            "residuals": [None if v is None else round(v, 3) for v in self.residuals],
+            "worst_first": self.worst_first,
+            "left_out": list(self.left_out),
             "steps": [] if moments is None else _moments(moments, model.images, box),
             "step_rows": None if moments is None else _rows(model.ids[kept], order, moments.ids),
         }
@@ -299,6 +321,7 @@ def scene_of(
         colourings=_colourings(points, seen, shown, focal, run),
         sharing=sharing,
         tips=tuple(_tip(image, run) for image in shown.images),
+        residuals=_residuals(shown.images, points, seen, run),
         joint=np.array(joint, dtype=np.int64),
         failing=np.array(failing, dtype=np.int64),
         left_out=tuple(dropped),
@@ -306,6 +329,21 @@ def scene_of(
         accepted=certificate.get("accepted"),
         steps=steps,
     )
+
+
+def _residuals(
+    images: tuple[str, ...], points: list[Any], seen: list[Index], run: dict[str, Any]
+) -> tuple[float | None, ...]:
+    """Those of the run; of another program's model the mean of what it says of the landmarks of each image."""
+    reports = run.get("cameras") or {}
+    if any((reports.get(name) or {}).get("mean_pixels") is not None for name in images):
+        return tuple((reports.get(name) or {}).get("mean_pixels") for name in images)
+    camera = np.concatenate([np.empty(0, dtype=np.int64), *seen])
+    error = np.repeat([point.error for point in points], [len(one) for one in seen])
+    known = np.isfinite(error) & (error > 0.0)
+    count = np.bincount(camera[known], minlength=len(images))
+    total = np.bincount(camera[known], weights=error[known], minlength=len(images))
+    return tuple(float(t / n) if n else None for t, n in zip(total, count, strict=True))
 
 
 def _tip(image: str, run: dict[str, Any]) -> str:

@@ -53,7 +53,7 @@ def summary_page(run: dict[str, Any], scene: Scene, figures: ResidualFigures) ->
         plane=residual_plane(figures),
         checks=_checks(run),
         command=command(run),
-        scripts=[read(name) for name in ("scene.js", "panel.js", "chart.js")],
+        scripts=[read(name) for name in ("scene.js", "images.js", "panel.js", "chart.js")],
     )
 
 

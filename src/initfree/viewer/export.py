@@ -37,11 +37,14 @@ def export(
         with staged_file(path, COMMAND, overwrite=overwrite) as staged:
             picture(scene, look).save(staged)
         return
-    data = scene.to_json(LANDMARKS, STEPS, STEP_LANDMARKS) | {"images": [as_url(image) for image in images]}
+    data = scene.to_json(LANDMARKS, STEPS, STEP_LANDMARKS) | {
+        "images": [as_url(image) for image in images],
+        "list_open": True,
+    }
     page = (
         environment()
         .get_template("view.html.j2")
-        .render(scene=scene, scene_data=data, scripts=[read(name) for name in ("scene.js", "panel.js")])
+        .render(scene=scene, scene_data=data, scripts=[read(name) for name in ("scene.js", "images.js", "panel.js")])
     )
     with staged_file(path, COMMAND, overwrite=overwrite) as staged:
         staged.write_text(page, encoding="utf-8")

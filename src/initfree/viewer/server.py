@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from initfree.data.names import in_html
 from initfree.data.tracks import Array
-from initfree.drawing.palette import FAILED, GOOD, GREY, JOINT, NEUTRAL, rgb
+from initfree.drawing.palette import CHOSEN, FAILED, GOOD, GREY, JOINT, NEUTRAL, SCALE, rgb
 from initfree.drawing.scene import Scene, basis
 from initfree.drawing.verdict import counted
 from initfree.viewer.guarded import guarded_server
@@ -27,6 +27,12 @@ _WIDE = 0.9
 _FAR = 1e3
 """distance of landmarks without a position, in extents: out of sight"""
 
+_POINT = 0.05
+"""size of a landmark, in sizes of a camera"""
+_THICK = 1.5
+"""pixels, of the lines of a camera"""
+_COLOURS = {"does not agree": FAILED, "weakest joint": JOINT, "": GOOD}
+_NO_IMAGE = "none"
 _STYLE = "margin: 0 0.9em 0.4em; font-size: 0.875em; overflow-wrap: anywhere"
 
 
@@ -92,16 +98,14 @@ class Viewer:
         model, size = scene.model, scene.size
         self.points = api.add_point_cloud(
             "/landmarks", model.xyz.astype(np.float32), scene.colourings[0].rgb,
-            point_size=0.05 * size, point_shape="circle", precision="float32",
+            point_size=_POINT * size, point_shape="circle", precision="float32",
         )  # fmt: skip
-        failing, joint = set(scene.failing.tolist()), set(scene.joint.tolist())
         self.frusta = []
-        for k, name in enumerate(model.images):
-            colour = FAILED if k in failing else JOINT if k in joint and scene.accepted is False else GOOD
+        for k in range(len(model.images)):
             self.frusta.append(
-                self._frustum(f"/cameras/{k}", model.centres[k], model.R[k], scene.shape[k], colour, images[k])
+                self._frustum(f"/cameras/{k}", model.centres[k], model.R[k], scene.shape[k], self._colour(k), images[k])
             )
-            self.frusta[-1].on_click(lambda _, tip=scene.tips[k], name=name: self._tell(name, tip))
+            self.frusta[-1].on_click(lambda _, k=k: self.choose(k))
         lines = [(model.centres[i], model.centres[j]) for i, j, _ in scene.edges()]
         self.sharing = self._lines("/shared", lines, NEUTRAL, visible=False)
         weak = [(model.centres[i], model.centres[j]) for i, j in scene.joint_edges()]
@@ -115,6 +119,9 @@ class Viewer:
                 for k, (centre, R) in enumerate(zip(scene.other.centres, scene.other.R, strict=True))
             ]
 
+    def _colour(self, k: int) -> str:
+        return _COLOURS[self.scene.flags[k]]
+
     def _frustum(
         self, name: str, centre: Array, R: Array, shape: Array, colour: str, image: NDArray[np.uint8] | None
     ) -> viser.CameraFrustumHandle:
@@ -127,7 +134,7 @@ class Viewer:
             image=image,
             wxyz=_wxyz(R),
             position=tuple(centre),
-            thickness=1.5,
+            thickness=_THICK,
             thickness_units="screen",
         )
 
@@ -145,6 +152,8 @@ class Viewer:
         self.colour = gui.add_dropdown("landmarks by", [one.name for one in scene.colourings])
         self.scale = gui.add_html(_scale(scene, scene.colourings[0].name))
         self.colour.on_update(lambda _: self._show())
+        size = gui.add_slider("point size", 0.2, 5.0, 0.2, 1.0)
+        size.on_update(lambda _: setattr(self.points, "point_size", _POINT * size.value * scene.size))
         shown = gui.add_checkbox("landmarks", True)
         shown.on_update(lambda _: setattr(self.points, "visible", shown.value))
         cameras = gui.add_checkbox("cameras", True)
@@ -165,7 +174,14 @@ class Viewer:
             self.caption = gui.add_html(_paragraphs("result"))
             self.slider.on_update(lambda _: self._show())
             gui.add_button("play from the start").on_click(lambda _: self.play())
-        self.camera = gui.add_html(_paragraphs("Click a camera for its figures."))
+        # A list in which typing finds an image.
+        self._listed = [_listed(scene, k) for k in range(len(scene.model.images))]
+        self._chosen: int | None = None
+        self.image = gui.add_dropdown("image", [_NO_IMAGE, *(self._listed[k] for k in scene.worst_first)])
+        self.image.on_update(lambda event: self._choose(event.client))
+        self.camera = gui.add_html(_paragraphs("Click a camera, or choose an image, for its figures."))
+        self.through = gui.add_button("look through it", disabled=True)
+        self.through.on_click(lambda event: self._look_through(event.client))
         if scene.left_out:
             with gui.add_folder(f"{counted(len(scene.left_out), 'image')} left out", expand_by_default=False):
                 gui.add_html(_paragraphs(*scene.left_out))
@@ -175,8 +191,40 @@ class Viewer:
             for handle in handles:
                 handle.visible = yes
 
-    def _tell(self, name: str, tip: str) -> None:
-        self.camera.content = _paragraphs(*tip.split("\n")[1:], title=name)
+    def choose(self, k: int | None) -> None:
+        """An image as if it were chosen in the list; None chooses none."""
+        self.image.value = _NO_IMAGE if k is None else self._listed[k]
+
+    def _choose(self, client: viser.ClientHandle | None) -> None:
+        """Mark the camera of the chosen image, look at it, and say its figures."""
+        value = self.image.value
+        k = None if value == _NO_IMAGE else self._listed.index(value)
+        with self.server.atomic():
+            if self._chosen is not None:
+                self.frusta[self._chosen].color = rgb(self._colour(self._chosen))
+                self.frusta[self._chosen].thickness = _THICK
+            self._chosen = k
+            self.through.disabled = k is None
+            if k is None:
+                self.camera.content = _paragraphs("Click a camera, or choose an image, for its figures.")
+                return
+            self.frusta[k].color, self.frusta[k].thickness = rgb(CHOSEN), 3.0 * _THICK
+            tip, flag = self.scene.tips[k], self.scene.flags[k]
+            self.camera.content = _paragraphs(
+                *tip.split("\n")[1:], *([flag] if flag else []), title=self.scene.model.images[k]
+            )
+        for one in [client] if client is not None else self.server.get_clients().values():
+            one.camera.look_at = self.frusta[k].position
+
+    def _look_through(self, client: viser.ClientHandle | None) -> None:
+        if self._chosen is None:
+            return
+        frustum = self.frusta[self._chosen]
+        axes = Rotation.from_quat(np.roll(frustum.wxyz, -1)).as_matrix()
+        for one in [client] if client is not None else self.server.get_clients().values():
+            one.camera.up_direction = -axes[:, 1]
+            one.camera.position = frustum.position
+            one.camera.look_at = np.asarray(frustum.position) + self.scene.start.reach * axes[:, 2]
 
     def play(self) -> None:
         """From the first step to the result, once."""
@@ -229,16 +277,30 @@ def _wxyz(R: Array) -> tuple[float, float, float, float]:
     return float(w), float(x), float(y), float(z)
 
 
+def _listed(scene: Scene, k: int) -> str:
+    """An image in a list: its name, what is to be said of it, its mean error."""
+    residual = scene.residuals[k]
+    parts = [scene.model.images[k], scene.flags[k], "" if residual is None else f"{residual:.2f} px"]
+    return "  ".join(part for part in parts if part)
+
+
 def _words(scene: Scene) -> str:
     counts = f"{len(scene.model.images)} cameras, {len(scene.model.ids):,} landmarks shown"
     if scene.accepted is None:
         return _paragraphs(counts, title=scene.model.name)
-    return _paragraphs(scene.verdict, counts, title="accepted" if scene.accepted else "not accepted")
+    colour, title = ("#0b6b5e", "Accepted") if scene.accepted else ("#a11f37", "Not accepted")
+    box = f"{_STYLE}; background: {colour}; color: #fff; padding: 0.6em 0.8em; border-radius: 8px"
+    verdict = in_html(scene.verdict[:1].upper() + scene.verdict[1:])
+    return f'<div style="{box}"><b style="font-size: 1.25em">{title}</b><br>{verdict}</div>{_paragraphs(counts)}'
 
 
 def _scale(scene: Scene, name: str) -> str:
     one = next(one for one in scene.colourings if one.name == name)
-    return _paragraphs(f"blue {one.low} … red {one.high}" if one.low else "colours of the images")
+    if not one.low:
+        return _paragraphs("colours of the images")
+    colours = f"linear-gradient(90deg, {', '.join(SCALE)})"
+    bar = f"display: inline-block; width: 90px; height: 9px; border-radius: 3px; background: {colours}"
+    return f'<p style="{_STYLE}">{in_html(one.low)} <span style="{bar}"></span> {in_html(one.high)}</p>'
 
 
 def _paragraphs(*texts: str, title: str = "") -> str:

@@ -3,16 +3,21 @@
 function scenePanel(element, data) {
   const make = (tag, attributes = {}, ...children) => { const node = Object.assign(document.createElement(tag), attributes); node.append(...children); return node; };
   const controls = make("div", { className: "scene-controls" }), place = make("div", { className: "scene-place" }), legend = make("div", { className: "scene-legend" });
-  element.append(controls, place, legend);
-  const view = new SceneView(place, { up: data.up, centre: data.centre, reach: data.reach, from: data.from });
+  const view = new SceneView(place, { up: data.up, centre: data.centre, reach: data.reach, from: data.from, picked: (k) => list.choose(k) });
   const read = (m) => ({ ...m, at: unpack.places(m.centres, data.box), turns: unpack.turns(m.turns), points: unpack.places(m.points, data.box) });
   const models = data.models.map(read), main = models[0];
   const shape = Float32Array.from(data.shape.flat()), images = (data.images ?? []).map((source) => { if (!source) return null; const image = new Image(); image.addEventListener("load", () => view.draw()); image.src = source; return image; });
-  const state = { colouring: 0, cameras: true, landmarks: true, images: true, joint: data.joint_shown, sharing: false, other: true, step: data.steps.length };
+  const state = { colouring: 0, cameras: true, landmarks: true, images: true, chosen: null, joint: data.joint_shown, sharing: false, other: true, step: data.steps.length };
   // Few points are drawn larger: the same amount of ink.
   const pointSize = Math.min(3, Math.max(1.4, 1.4 * Math.cbrt((18000 / Math.max(1, main.points.length)))));
   const decoded = new Map(), steps = (k) => { if (!decoded.has(k)) decoded.set(k, read(data.steps[k])); return decoded.get(k); };
   const colourings = data.colourings.map((c) => ({ ...c, bytes: unpack.bytes(c.rgb) }));
+  const current = () => (state.step < data.steps.length ? steps(state.step) : main), centre = (k) => [...current().at.subarray(3 * k, 3 * k + 3)];
+  const list = imageList(data, {
+    chosen: (k) => { state.chosen = k; if (k !== null) view.lookAt(centre(k)); show(); },
+    through: (k) => view.lookThrough(centre(k), columns(current().turns.subarray(4 * k, 4 * k + 4))[2]),
+  });
+  element.append(controls, make("div", { className: "scene-beside" }, place, list.box), legend);
 
   const select = make("select", { title: "colour of the landmarks" });
   colourings.forEach((c, k) => select.append(new Option(c.name, k)));
@@ -41,7 +46,7 @@ function scenePanel(element, data) {
   }
 
   function show() {
-    const now = state.step < data.steps.length ? steps(state.step) : main, c = colourings[state.colouring], soft = theme.colours().soft;
+    const now = current(), c = colourings[state.colouring], soft = theme.colours().soft;
     const joint = new Set(data.joint), layers = [], ends = (m, i, j) => [...m.at.subarray(3 * i, 3 * i + 3), ...m.at.subarray(3 * j, 3 * j + 3)];
     if (state.other) for (const other of models.slice(1)) {
       layers.push({ kind: "points", at: other.points, colour: "#8a94a3", size: 1, opacity: 0.6, under: true });
@@ -50,8 +55,12 @@ function scenePanel(element, data) {
     if (state.landmarks) layers.push({ kind: "points", at: now.points, colour: now === main ? c.bytes : data.step_rows ? pick(c.bytes, data.step_rows) : "#5b7fb9", size: pointSize });
     if (state.sharing) layers.push({ kind: "lines", pairs: data.edges.map(([i, j]) => ends(now, i, j)), widths: data.edges.map(([, , share]) => 0.4 + 2 * share), colour: "#5b7fb9", opacity: 0.35 });
     if (state.joint && joint.size) layers.push({ kind: "lines", pairs: data.joint_edges.map(([i, j]) => ends(now, i, j)), colour: "#d98613", width: 1.6, opacity: 0.8 });
-    if (state.cameras) layers.push({ kind: "frusta", at: now.at, turns: now.turns, shape, size: data.size, width: 1.3, names: data.tips, images: state.images ? images : null,
+    if (state.cameras) layers.push({ kind: "frusta", at: now.at, turns: now.turns, shape, size: data.size, width: 1.3, names: data.tips, pick: true, images: state.images ? images : null,
       colour: data.tips.map((_, k) => (data.failing.includes(k) ? "#d1495b" : state.joint && joint.has(k) ? "#d98613" : "#1a9e8f")) });
+    if (state.cameras && state.chosen !== null) {
+      const k = state.chosen;
+      layers.push({ kind: "frusta", at: now.at.subarray(3 * k, 3 * k + 3), turns: now.turns.subarray(4 * k, 4 * k + 4), shape: shape.subarray(2 * k, 2 * k + 2), size: 1.5 * data.size, colour: theme.colours().ink, width: 3.2 });
+    }
     view.show(layers);
     legend.replaceChildren();
     if (c.scale) {

@@ -14,8 +14,9 @@ const rgb = (text) => { const v = parseInt(text.slice(1), 16); return [v >> 16, 
 
 class SceneView {
   // `up` is the world's vertical; `centre` and `reach` are what a look from `from` (azimuth, elevation in degrees) shows.
-  constructor(element, { up = [0, -1, 0], centre = [0, 0, 0], reach = 1, from = [35, 24], label = "the reconstruction" } = {}) {
+  constructor(element, { up = [0, -1, 0], centre = [0, 0, 0], reach = 1, from = [35, 24], label = "the reconstruction", picked = null } = {}) {
     this.element = element;
+    this.picked = picked;
     this.home = { centre, reach, azimuth: (from[0] * Math.PI) / 180, elevation: (from[1] * Math.PI) / 180 };
     this.basis(up);
     this.layers = [];
@@ -47,12 +48,28 @@ class SceneView {
   }
   reset() { Object.assign(this, this.home); this.target = [...this.home.centre]; this.distance = this.home.reach * 2.7; this.draw(); }
   zoom(factor) { this.distance *= factor; this.draw(); }
+  // A place comes to the middle, from where it is seen now.
+  lookAt(place) { if (place.every(Number.isFinite)) { this.target = place; this.draw(); } }
+  // From a place along an axis; upright, whichever way the camera was held.
+  lookThrough(place, axis) {
+    if (!place.every(Number.isFinite)) return;
+    const { up, a, b } = this.axes, dot = (u) => u.reduce((sum, v, d) => sum - v * axis[d], 0);
+    this.elevation = Math.asin(Math.min(1, Math.max(-1, dot(up))));
+    this.azimuth = Math.atan2(dot(b), dot(a));
+    this.distance = this.home.reach;
+    this.target = place.map((v, d) => v + this.distance * axis[d]);
+    this.draw();
+  }
   listen() {
     const held = new Map();
-    let spread = 0;
-    this.canvas.addEventListener("pointerdown", (e) => { held.set(e.pointerId, [e.clientX, e.clientY]); this.canvas.setPointerCapture(e.pointerId); });
+    let spread = 0, down = null;
+    this.canvas.addEventListener("pointerdown", (e) => { down = [e.clientX, e.clientY]; held.set(e.pointerId, [e.clientX, e.clientY]); this.canvas.setPointerCapture(e.pointerId); });
     const release = (e) => { held.delete(e.pointerId); spread = 0; };
-    this.canvas.addEventListener("pointerup", release);
+    this.canvas.addEventListener("pointerup", (e) => {
+      release(e);
+      const pick = this.nearest(e);
+      if (this.picked && pick && pick[3] !== null && Math.hypot(e.clientX - down[0], e.clientY - down[1]) < 4) this.picked(pick[3]);
+    });
     this.canvas.addEventListener("pointercancel", release);
     this.canvas.addEventListener("pointerleave", () => { this.tip.style.display = "none"; });
     this.canvas.addEventListener("pointermove", (e) => {
@@ -171,14 +188,18 @@ class SceneView {
       context.beginPath();
       seen.forEach((s, i) => { context.moveTo(tip[0], tip[1]); context.lineTo(s[0], s[1]); const next = seen[(i + 1) % 4]; context.lineTo(next[0], next[1]); });
       context.stroke();
-      if (layer.names) this.picks.push([tip[0] / ratio, tip[1] / ratio, layer.names[k]]);
+      if (layer.names) this.picks.push([tip[0] / ratio, tip[1] / ratio, layer.names[k], layer.pick ? k : null]);
     }
     context.globalAlpha = 1;
   }
-  point(event) {
+  nearest(event) {
     const box = this.canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
     let best = null, least = 14;
     for (const pick of this.picks ?? []) { const d = Math.hypot(pick[0] - x, pick[1] - y); if (d < least) { least = d; best = pick; } }
+    return best;
+  }
+  point(event) {
+    const box = this.canvas.getBoundingClientRect(), best = this.nearest(event);
     this.tip.style.display = best ? "block" : "none";
     if (!best) return;
     this.tip.textContent = best[2];

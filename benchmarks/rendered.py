@@ -170,8 +170,8 @@ def plain(rng: np.random.Generator) -> Collection:
 
 
 def dim(rng: np.random.Generator) -> Collection:
-    """At dusk: three fifths of the light, and noise."""
-    shots = tuple(replace(s, focal=1.0, said=1.0, light=0.6, noise=rng.uniform(1.5, 3.0)) for s in arc(rng, 12))
+    """At dusk: four fifths of the light, and noise."""
+    shots = tuple(replace(s, focal=1.0, said=1.0, light=0.8, noise=rng.uniform(1.5, 3.0)) for s in arc(rng, 12))
     return Collection((tuple(yard(rng)),), shots)
 
 

@@ -11,12 +11,12 @@ from typing import Literal
 from initfree.auto.all_matches import on_all_matches
 from initfree.auto.calibration import recalibrate, recalibrate_guess
 from initfree.auto.completion import with_depths, without_outliers
-from initfree.auto.consistent_part import consistent_part
+from initfree.auto.consistent_part import consistent_part, with_belonging
 from initfree.auto.dominant_motion import dominant_motion
 from initfree.auto.mending import with_another_lens, with_other_joint, with_own_cameras
 from initfree.auto.search import Search
 from initfree.auto.solution import Solution
-from initfree.certificate.checks import LEFT_OUT, NONE_BELONGS
+from initfree.certificate.checks import LEFT_OUT, NONE_BELONGS, ONE_JOINT
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ FINISH: tuple[Step, ...] = (
     Step("outliers", without_outliers),
     Step("intrinsics", recalibrate, "all"),
     Step("consistent part with found intrinsics", consistent_part, "rejected"),
+    Step("images taken back", with_belonging, "rejected"),
     Step("all matches", on_all_matches),
     Step("depths", with_depths),
 )
@@ -74,6 +75,7 @@ def mended(search: Search, solution: Solution, steps: tuple[Step, ...] = MEND) -
 
 
 def _mended(solution: Solution) -> bool:
-    """Whether a rejected solution is accepted now, or only leaves out too much, or what belongs to it."""
+    """Whether a rejected solution is accepted now, or only leaves out too much or what belongs to it, or contradicts itself
+    without what else fails."""
     failed = {finding.check for finding in solution.certificate.findings if not (finding.passed or finding.doubt)}
-    return solution.accepted or bool(failed and failed <= {LEFT_OUT, NONE_BELONGS})
+    return solution.accepted or bool(failed and failed <= {LEFT_OUT, NONE_BELONGS, ONE_JOINT})

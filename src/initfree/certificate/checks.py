@@ -302,10 +302,10 @@ def one_scene(e: Evidence) -> Finding | None:
     """Near and far landmarks must give the same cameras, see `certificate.depth_halves`."""
     if e.history.searching or e.near_far is None:
         return None
-    rotation = e.near_far[0]
-    margin = (rotation - T.MIN_NEAR_FAR_AUC20) / 100.0
-    if margin < 0.0 and (e.random_halves is None or e.random_halves[0] < T.MIN_RANDOM_AUC20):
-        margin = 0.0
+    rotation, most = e.near_far[0], T.CLEAR_NEAR_FAR
+    if 100.0 - rotation > most and e.random_halves is not None:
+        most = max(most, T.MAX_NEAR_FAR * (100.0 - e.random_halves[0]))
+    margin = 1.0 - (100.0 - rotation) / most
     reason = (
         f"near and far landmarks contradict each other (AUC@20 {rotation:.0f} between the cameras of either): something "
         "moves on its own, and nothing tells which is the scene"

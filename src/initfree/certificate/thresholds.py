@@ -123,11 +123,11 @@ MIN_OWN_CAMERAS_SAVED = 0.08
 ratio, 0.26 and more where one camera zooms, 0.1 where a lorry that drives along bends the cameras,"""
 MIN_OWN_CAMERAS_AUC20 = 90.0
 """and percent that the cameras then have against these"""
-MIN_NEAR_FAR_AUC20 = 70.0
-"""percent, of rotations, of cameras from the nearer half of the landmarks against those from the farther half: 86 and more
-in right results on photographs, 40 and less where more than half of the tracks are on a thing that turns;"""
-MIN_RANDOM_AUC20 = 90.0
-"""the same of random halves, for the other to say anything"""
+MAX_NEAR_FAR = 3.0
+"""times the distance (percent that the AUC@20 of rotations lacks) of cameras from random halves of the landmarks that those
+from the nearer half may have from those from the farther: 1.9 and less in right results on photographs of which it is"""
+CLEAR_NEAR_FAR = 4.0
+"""percent at least; 4.3 and more where something that moves takes the cameras with it"""
 MAX_TWIN_SHARE = 0.15
 """share of the landmarks with another in the same place, seen by images among theirs: 0.01 and less on photographs and in
 videos, 0.36 and more where two towers were put on top of each other by some wrong pairs of images"""

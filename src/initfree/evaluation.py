@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -94,6 +95,8 @@ def translation_errors(estimate: Array, truth: Array, G: Array) -> Array:
 
 def _over_pairs(errors: Callable[[Index, Index], Array], n: int) -> Array:
     """errors(i, j) of all pairs i < j of n, a million at a time: ten thousand cameras have fifty million pairs."""
+    if n * n <= _PAIRS_AT_ONCE:
+        return errors(*_pairs(n))
     result = np.empty(n * (n - 1) // 2)
     begin = first = 0
     while first < n - 1:
@@ -103,6 +106,12 @@ def _over_pairs(errors: Callable[[Index, Index], Array], n: int) -> Array:
         result[begin : begin + len(i)] = errors(i, j)
         begin, first = begin + len(i), last
     return result
+
+
+@lru_cache(8)
+def _pairs(n: int) -> tuple[Index, Index]:
+    """All i < j below n, row by row."""
+    return np.triu_indices(n, 1)
 
 
 def similarity(source: Array, target: Array, weight: Array | None = None) -> tuple[float, Array, Array]:

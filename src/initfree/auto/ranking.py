@@ -22,6 +22,8 @@ OFTEN, OFTEN_COST, OFTEN_AUC20 = 3, 1.1, 50.0
 SAME_DEGREES, SAME_CAMERAS = 5.0, 95.0
 """Cameras are the same if the AUC@5 of one start against the other is above 95 percent: a mean error of a quarter of a
 degree over all pairs."""
+STAYED_DEGREES, STAYED = 5.0, 99.5
+"""the same for cameras that did not move: a mean error of a fortieth of a degree"""
 
 
 def settled(problem: Problem, attempts: list[Solution]) -> Solution:
@@ -103,3 +105,8 @@ def same_optimum(problem: Problem, a: Solution, b: Solution) -> bool:
 def same_cameras(a: Reconstruction, b: Reconstruction, degrees: float = SAME_DEGREES) -> bool:
     """Whether the poses are the same up to a similarity."""
     return min(closeness(a.R, a.centres, b.R, b.centres, degrees)) > SAME_CAMERAS
+
+
+def stayed(a: Reconstruction, b: Reconstruction) -> bool:
+    """Whether the cameras did not move but for rounding."""
+    return min(closeness(a.R, a.centres, b.R, b.centres, STAYED_DEGREES)) > STAYED

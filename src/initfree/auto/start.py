@@ -6,12 +6,12 @@ from functools import partial
 
 import numpy as np
 
+from initfree.auto.ranking import stayed
 from initfree.auto.repair import repair, repair_limits
 from initfree.auto.solution import Deferred, Disconnected, Outcome, Solution, Start
 from initfree.auto.trimming import trim
 from initfree.certificate import Evidence, History, judge
 from initfree.certificate.baseline import Baselines
-from initfree.certificate.closeness import closeness
 from initfree.data.problem import Problem, restricted
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array, Index
@@ -29,9 +29,8 @@ WRONG_MATCHES = 0.02
 
 PART_TOLERANCE = 1e-5
 """of the adjustment of a part of the observations, before that of all"""
-IDENTICAL_COST, WITHIN_DEGREES, IDENTICAL_CAMERAS = 1e-3, 5.0, 99.5
-"""relative difference of costs, and AUC@5 between the cameras, from which two starts led to one reconstruction: a mean
-error of a fortieth of a degree"""
+IDENTICAL_COST = 1e-3
+"""relative difference of costs up to which two starts with the same cameras led to one reconstruction"""
 HOPELESS = 3.0
 """times the cost of an earlier doubtful start: a start with a higher cost is no witness, and is not repaired"""
 
@@ -127,10 +126,7 @@ def _readjusted(problem: Problem, reconstruction: Reconstruction, limits: Adjust
 def _same(reconstruction: Reconstruction, cost: float, earlier: Sequence[Solution]) -> Solution | None:
     """An earlier solution with the same cameras at the same cost."""
     for other in earlier:
-        a, b = other.reconstruction, reconstruction
-        if abs(other.cost - cost) <= IDENTICAL_COST * cost and (
-            min(closeness(a.R, a.centres, b.R, b.centres, WITHIN_DEGREES)) > IDENTICAL_CAMERAS
-        ):
+        if abs(other.cost - cost) <= IDENTICAL_COST * cost and stayed(other.reconstruction, reconstruction):
             return other
     return None
 

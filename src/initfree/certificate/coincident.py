@@ -23,14 +23,21 @@ MOST = 4000
 AMONG = 0.7
 """share of the images of two landmarks that are as near to one of the other's as those of one are to each other: 0.9 and
 more where towers lie on top of each other, less than 0.7 for all but a hundredth on photographs and in videos"""
-ASKED = 500
-"""landmarks with a second one in their place, drawn by chance, whose images are compared"""
+ASKED = 200
+"""landmarks with a second one in their place, drawn by chance, whose images are compared;"""
+FEW = 0.05
+"""share of all up to which it makes no difference"""
 
 
 def twin_share(tracks: Tracks, unit: Array, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_]) -> float:
     """Share of the landmarks with another one within two pixels wherever either is seen, no image that sees both, and images
-    that stand among those of the other."""
-    return _twins(tracks, unit, cameras, xyz, counts)[1]
+    that stand among those of the other; at most so many where already the others are few."""
+    pairs, asked = _pairs(tracks, unit, cameras, xyz, counts)
+    share = len(np.unique(pairs[0])) / max(asked, 1)
+    if share <= FEW:
+        return share
+    chosen, among = _interleaved(tracks, cameras, xyz, counts, pairs)
+    return share * len(np.unique(chosen[0, among])) / len(np.unique(chosen[0]))
 
 
 def parts_of_twins(
@@ -41,7 +48,8 @@ def parts_of_twins(
     Images with common landmarks belong together, images of the two landmarks of a pair do not: the sign of the first
     eigenvector of the difference of both counts, each normalised by its sum.
     """
-    pairs, _ = _twins(tracks, unit, cameras, xyz, counts)
+    chosen, among = _interleaved(tracks, cameras, xyz, counts, _pairs(tracks, unit, cameras, xyz, counts)[0])
+    pairs = chosen[:, among]
     if not pairs.size:
         return None
     seen = csr_array((counts.astype(np.float64), (tracks.cam, tracks.landmark)), shape=(tracks.cameras, tracks.landmarks))
@@ -56,32 +64,36 @@ def parts_of_twins(
     return vectors[:, 0] > 0.0
 
 
-def _twins(
+def _pairs(
     tracks: Tracks, unit: Array, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], float]:
-    """(2, pairs) of those landmarks, of a sample, and their share."""
-    none = np.empty((2, 0), dtype=np.int64)
-    seen = np.bincount(tracks.landmark[counts], minlength=tracks.landmarks)
+) -> tuple[NDArray[np.int64], int]:
+    """(2, pairs) of landmarks that fall on each other in all images of either and share none, the first of an evenly spaced
+    sample, and the number of that."""
+    rows = np.flatnonzero(counts)[::-1]
+    seen = np.bincount(tracks.landmark[rows], minlength=tracks.landmarks)
     used = np.flatnonzero((seen >= 2) & np.isfinite(xyz).all(axis=1))
     if len(used) < 2:
-        return none, 0.0
+        return np.empty((2, 0), dtype=np.int64), len(used)
     asked = used[:: -(-len(used) // MOST)]
     _, near = KDTree(xyz[used]).query(xyz[asked], k=min(NEIGHBOURS + 1, len(used)))
-    found = [_in_one_place(tracks, unit, cameras, xyz, counts, asked, used[others]) for others in np.atleast_2d(near.T)]
-    pairs = np.concatenate(found, axis=1)
-    chosen = pairs[:, np.random.default_rng(0).permutation(pairs.shape[1])[:ASKED]]
-    among = np.array([_among(tracks, cameras, xyz, counts, a, b) >= AMONG for a, b in chosen.T], dtype=bool)
-    twins = len(np.unique(pairs[0])) * (len(np.unique(chosen[0, among])) / max(len(np.unique(chosen[0])), 1))
-    return chosen[:, among], twins / len(asked)
-
-
-def _in_one_place(
-    tracks: Tracks, unit: Array, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_], first: Index, second: Index
-) -> Index:
-    """(2, found): those pairs of landmarks that fall on each other in all images of either, and share none."""
-    close = (first != second) & (farthest_apart(tracks, unit, cameras, xyz, counts, first, second) <= PIXELS)
+    first, second = np.tile(asked, near.size // len(asked)), used[near.T.ravel()]
+    row = np.zeros(tracks.landmarks, dtype=np.int64)
+    row[tracks.landmark[rows]] = rows  # the first that counts, of each
+    row = row[first]
+    a, b = (_pixels(tracks.cam[row], unit[row], cameras, xyz[which]) for which in (first, second))
+    close = (first != second) & (np.linalg.norm(a - b, axis=1) <= PIXELS)
+    first, second = first[close], second[close]
+    close = farthest_apart(tracks, unit, cameras, xyz, counts, first, second) <= PIXELS
     close[close] = ~_common_image(tracks, counts, first[close], second[close])
-    return np.stack([first[close], second[close]])
+    return np.stack([first[close], second[close]]), len(asked)
+
+
+def _interleaved(
+    tracks: Tracks, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_], pairs: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Some of the pairs, drawn by chance, and whether the images of each stand among each other."""
+    chosen = pairs[:, np.random.default_rng(0).permutation(pairs.shape[1])[:ASKED]]
+    return chosen, np.array([_among(tracks, cameras, xyz, counts, a, b) >= AMONG for a, b in chosen.T], dtype=bool)
 
 
 def _among(tracks: Tracks, cameras: Cameras, xyz: Array, counts: NDArray[np.bool_], first: int, second: int) -> float:

@@ -135,13 +135,18 @@ def _of_tracks(problem: Problem, reconstruction: Reconstruction, smaller: NDArra
     ids, landmark = np.unique(o.landmark_id[rows], return_inverse=True)
     counts = [np.bincount(landmark[smaller[cam[rows]] == side], minlength=len(ids)) for side in (True, False)]
     both = np.minimum(*counts) >= 2
+    fitting = both & np.isin(ids, problem.landmark_ids[_fit_both(problem, reconstruction, smaller[problem.tracks.cam])])
+    both, found = both & ~fitting, int(np.count_nonzero(fitting))
     keep = both[landmark]
     rows, landmark = rows[keep], (np.cumsum(both) - 1)[landmark[keep]]
     if not len(rows):
-        return _nothing(), 0
+        return _nothing(), found
     order = np.lexsort((cam[rows], landmark))
     rows, landmark = rows[order], landmark[order]
     m, unit, which = o.normalised[rows], o.image_unit[o.image[rows]], cam[rows]
+    again = replace(problem, tracks=_tracks(which, landmark, smaller), m=m, unit=unit)
+    anew = replace(reconstruction, xyz=triangulate(again, reconstruction, scale=INLIER_PIXELS)[0])
+    one_place = _fit_both(again, anew, smaller[which])
     placed: list[Array] = []
     fits: list[NDArray[np.bool_]] = []
     for side in (smaller[which], ~smaller[which]):
@@ -151,19 +156,18 @@ def _of_tracks(problem: Problem, reconstruction: Reconstruction, smaller: NDArra
         placed.append(xyz)
         fits.append(np.bincount(part.tracks.landmark, weights=near) >= 2)
     theirs = ~smaller[which]
-    one_place = _both_fit(replace(problem, tracks=_tracks(which, landmark, smaller), m=m, unit=unit), reconstruction, theirs)
     pointer = _pointer(landmark[theirs], len(placed[0]))
     seen = _Misfits(placed[0], placed[1], pointer, which[theirs], m[theirs], unit[theirs])
     here = _medians(seen, reconstruction, seen.mine)
     usable = fits[0] & fits[1] & np.isfinite(here)
-    return seen.subset(np.flatnonzero(usable & ~one_place & (here > AGREES))), int(np.count_nonzero(usable & one_place))
+    found += int(np.count_nonzero(usable & one_place))
+    return seen.subset(np.flatnonzero(usable & ~one_place & (here > AGREES))), found
 
 
-def _both_fit(problem: Problem, reconstruction: Reconstruction, theirs: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """(landmarks,): whether a place by all observations fits two images of either part."""
-    xyz, _ = triangulate(problem, reconstruction, scale=INLIER_PIXELS)
-    near = residuals(problem, replace(reconstruction, xyz=xyz)).within(INLIER_PIXELS)
-    sides = (np.bincount(problem.tracks.landmark, weights=near & side) for side in (theirs, ~theirs))
+def _fit_both(problem: Problem, reconstruction: Reconstruction, mine: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(landmarks,): whether a place fits two images of either part, `mine` being the observations of the one."""
+    t, near = problem.tracks, residuals(problem, reconstruction).within(INLIER_PIXELS)
+    sides = (np.bincount(t.landmark, weights=near & side, minlength=t.landmarks) for side in (mine, ~mine))
     return np.minimum(*sides) >= 2
 
 
@@ -204,13 +208,20 @@ def _best_similarity(
     """The similarity from the smaller part's places to the others' that most misfits agree with, and which do."""
     n = len(misfits.mine)
     best, agrees = None, np.zeros(n, dtype=bool)
-    for trial in range(TRIALS):
+    chosen = [rng.choice(n, 3, replace=False) for _ in range(TRIALS)]
+    drawn = [
+        (trial, three, found)
+        for trial, three in enumerate(chosen)
+        if (found := _similarity(misfits.mine[three], misfits.theirs[three])) is not None
+    ]
+    if not drawn:
+        return best, agrees
+    moved = np.concatenate([_applied(found, misfits.mine[three]) for _, three, found in drawn])
+    own = _medians(misfits.subset(np.concatenate([three for _, three, _ in drawn])), reconstruction, moved)
+    for k in np.flatnonzero((own.reshape(-1, 3) <= AGREES).all(axis=1)):
+        trial, _, found = drawn[k]
         if (1.0 - np.mean(agrees) ** 3) ** trial < MISSED:
             break
-        chosen = rng.choice(n, 3, replace=False)
-        found, three = _similarity(misfits.mine[chosen], misfits.theirs[chosen]), misfits.subset(chosen)
-        if found is None or not (_medians(three, reconstruction, _applied(found, three.mine)) <= AGREES).all():
-            continue
         now = _medians(misfits, reconstruction, _applied(found, misfits.mine)) <= AGREES
         if np.count_nonzero(now) > np.count_nonzero(agrees):
             best, agrees = found, now

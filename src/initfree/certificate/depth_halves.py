@@ -12,12 +12,16 @@ from initfree.certificate.closeness import closeness
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array, Tracks
-from initfree.stages.euclidean import AdjustConfig, adjust
+from initfree.engine.levenberg_marquardt import NEAR, LMConfig
+from initfree.engine.losses import Cauchy
+from initfree.stages.euclidean.adjustment import EuclideanAdjustment
 from initfree.stages.euclidean.residuals import INLIER_PIXELS, residuals
 
 LEAST = 15
 """observations of an image in either half"""
-_LIMITS = AdjustConfig(scales=(INLIER_PIXELS,), max_iterations=30, tolerance=1e-5, near=True)
+CLEAR = 97.0
+"""percent, of rotations, that the cameras of both halves have against each other after one step, from which more steps would
+not tell"""
 
 
 def near_against_far(problem: Problem, reconstruction: Reconstruction) -> tuple[float, float] | None:
@@ -39,7 +43,20 @@ def _between(problem: Problem, reconstruction: Reconstruction, first: NDArray[np
     enough = np.minimum(*counts) >= LEAST
     if np.count_nonzero(enough) < 3:
         return None
-    one, other = (adjust(problem, reconstruction, _LIMITS, weight=half)[0] for half in halves)
+    r, loss = reconstruction, Cauchy(INLIER_PIXELS)
+    stages = [EuclideanAdjustment(t, problem.m, problem.unit, r, weight=half) for half in halves]
+    # From a common optimum each step of Gauss-Newton leads where a rigid scene stays.
+    moved = all([stage.minimise(LMConfig(1, 0.0, NEAR, check_plateau=False), loss).accepted for stage in stages])
+    found = _closeness(stages, enough)
+    if not moved or found[0] < CLEAR:
+        for stage in stages:
+            stage.minimise(LMConfig(30, 1e-5, NEAR, check_plateau=False), loss)
+        found = _closeness(stages, enough)
+    return found
+
+
+def _closeness(stages: list[EuclideanAdjustment], enough: NDArray[np.bool_]) -> tuple[float, float]:
+    one, other = (stage.state for stage in stages)
     return closeness(one.R[enough], one.centres[enough], other.R[enough], other.centres[enough], 20.0)
 
 

@@ -39,7 +39,7 @@ from initfree.certificate.hinge import Hinge, thinnest_hinge
 from initfree.certificate.history import History
 from initfree.certificate.joint import Joint, weakest_joint
 from initfree.certificate.left_out import fitting
-from initfree.certificate.modes import Determination, determination
+from initfree.certificate.modes import Determination, determination, drift
 from initfree.certificate.photo_order import told_by_order
 from initfree.certificate.reversal import reversal_rise
 from initfree.certificate.thresholds import (
@@ -85,6 +85,8 @@ _OF_CAMERAS = (
     "focal_rise", "twin_share", "drift_of_intact", "contradiction", "told_by_order",
 )  # fmt: skip
 """figures that do not change when landmarks without a depth are removed"""
+_OF_AGREEING = ("determination", "duplication", "hinge", "twin_share", "drift_of_intact")
+"""figures of the cameras and the agreeing observations"""
 
 
 class Evidence:
@@ -111,6 +113,12 @@ class Evidence:
     def with_landmarks(self, problem: Problem, reconstruction: Reconstruction) -> Self:
         """The same cameras with fewer landmarks; figures of the cameras stay."""
         return self._with(problem, reconstruction, self.history, lambda name: name in _OF_CAMERAS)
+
+    def after(self, before: "Evidence") -> Self:
+        """This evidence with the figures that it must share with that before observations were left out which agree with
+        nothing, if the cameras stayed."""
+        known = {name: before.__dict__[name] for name in _OF_AGREEING if before.asked(name)}
+        return self.assuming(**known)
 
     def assuming(self, **figures: Any) -> Self:
         """The evidence as if these figures had other values: for experiments with the verdict."""
@@ -323,7 +331,7 @@ class Evidence:
             free=FreeIntrinsics.unless(problem.exact), groups=problem.camera_ids,
         )  # fmt: skip
         by_fewer = np.sqrt(np.count_nonzero(intact) / max(np.count_nonzero(agreeing), 1))
-        return by_fewer * determination(system).drift / max(self.determination.drift, 1e-300)
+        return by_fewer * drift(system) / max(self.determination.drift, 1e-300)
 
     @cached_property
     def _settled(self) -> tuple[Problem, Reconstruction]:

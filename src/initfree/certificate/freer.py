@@ -22,15 +22,17 @@ from initfree.data.problem import Problem, restricted
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.thinning import thinned
 from initfree.data.tracks import Array, Index
-from initfree.engine.levenberg_marquardt import LMConfig
+from initfree.engine.levenberg_marquardt import NEAR, LMConfig
 from initfree.engine.losses import Cauchy
-from initfree.stages.euclidean import AdjustConfig, FreeIntrinsics, adjust, residuals, robust_cost
+from initfree.stages.euclidean import FreeIntrinsics, residuals, robust_cost
+from initfree.stages.euclidean.adjustment import EuclideanAdjustment
 from initfree.stages.euclidean.residuals import INLIER_PIXELS
+from initfree.stages.euclidean.triangulation import triangulate
 from initfree.stages.refinement.reprojection import ProjectiveRefinement, Reprojection
 
 HELD = 1e-6
 """deviation of a held parameter: with the same number of free parameters no other kernel is compiled"""
-ENOUGH = 20_000
+ENOUGH = 10_000
 """observations that suffice for the movement of the cameras"""
 _MOST = 0.6
 """share of the observations up to which a subset is used"""
@@ -77,8 +79,10 @@ def some(problem: Problem, reconstruction: Reconstruction) -> tuple[Problem, Rec
 
 
 def settled(problem: Problem, reconstruction: Reconstruction) -> Reconstruction:
-    """Adjust with the same lens, as the reference for others."""
-    return _adjusted(problem, reconstruction, FreeIntrinsics(), problem.camera_ids)
+    """Adjust with the same lens and landmarks placed anew, as the reference for others."""
+    state = reconstruction.contiguous()
+    xyz, _ = triangulate(problem, state, state.xyz, scale=INLIER_PIXELS)
+    return _adjusted(problem, replace(state, xyz=xyz), FreeIntrinsics(), problem.camera_ids)
 
 
 def freed(problem: Problem, held: Reconstruction, free: FreeIntrinsics, groups: Index) -> Freed:
@@ -133,7 +137,7 @@ def euclidean_to_projective(problem: Problem, reconstruction: Reconstruction) ->
     X = np.column_stack([reconstruction.xyz, np.ones(len(reconstruction.xyz))])
     stage = ProjectiveRefinement(problem.tracks, Reprojection(problem.m, problem.unit), P, X)
     loss = Cauchy(INLIER_PIXELS)
-    stage.minimise(LMConfig(_STEPS, 1e-4), loss)
+    stage.minimise(LMConfig(_STEPS, 1e-4, check_plateau=False), loss)
     nothing = loss.total(np.full(problem.tracks.observations, _FIT**2))
     ratio = (robust_cost(problem, reconstruction) + nothing) / (loss.total(stage.squared_residuals) + nothing)
     freedom = _freedom(problem)
@@ -147,8 +151,9 @@ def _freedom(problem: Problem) -> int:
 
 
 def _adjusted(problem: Problem, start: Reconstruction, free: FreeIntrinsics, groups: Index) -> Reconstruction:
-    limits = AdjustConfig(free=free, scales=(INLIER_PIXELS,), max_iterations=_STEPS, tolerance=_TOLERANCE, near=True)
-    return adjust(problem, start, limits, groups=groups)[0]
+    stage = EuclideanAdjustment(problem.tracks, problem.m, problem.unit, start, free=free, groups=groups)
+    stage.minimise(LMConfig(_STEPS, _TOLERANCE, NEAR, check_plateau=False), Cauchy(INLIER_PIXELS))
+    return stage.state
 
 
 def _variance(problem: Problem, reconstruction: Reconstruction) -> float:

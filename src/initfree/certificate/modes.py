@@ -91,16 +91,30 @@ def determination(system: CameraSystem, least_noise: float = KEYPOINT_NOISE) -> 
     noise = max(system.noise, least_noise)
     if not system.tells:
         return Determination(0.0, 0.0, np.inf, system, noise)
-    moved = noise * _drawn(system, np.random.default_rng(0))[system.parameters.column]
+    steps = _steps(system, noise)
     R, centres = system.cameras[0], system.centres
     figures = []
-    for step in np.moveaxis(moved, 2, 0):
+    for step in steps:
         shift = -np.einsum("nji,nj->ni", R, step[:, 3:6])
         turned = Rotation.from_rotvec(step[:, :3]).as_matrix() @ R
-        drift = float(np.sqrt(np.mean(np.sum(shift**2, axis=1))))
-        figures.append((*closeness(R, centres, turned, centres + shift, 20.0), -drift))
-    rotation, translation, drift = np.sort(figures, axis=0)[1]
-    return Determination(float(rotation), float(translation), -float(drift), system, noise)
+        figures.append(closeness(R, centres, turned, centres + shift, 20.0))
+    rotation, translation = np.sort(figures, axis=0)[1]
+    return Determination(float(rotation), float(translation), _drift(steps), system, noise)
+
+
+def drift(system: CameraSystem, least_noise: float = KEYPOINT_NOISE) -> float:
+    """`Determination.drift` alone."""
+    return _drift(_steps(system, max(system.noise, least_noise))) if system.tells else np.inf
+
+
+def _steps(system: CameraSystem, noise: float) -> Array:
+    """(drawn, cameras, slots): of cameras to reconstructions drawn from the covariance."""
+    return np.moveaxis(noise * _drawn(system, np.random.default_rng(0))[system.parameters.column], 2, 0)
+
+
+def _drift(steps: Array) -> float:
+    """The second largest of the root mean squares over cameras by which steps move the centres."""
+    return float(np.sort(np.sqrt(np.mean(np.sum(steps[:, :, 3:6] ** 2, axis=2), axis=1)))[-2])
 
 
 def _drawn(system: CameraSystem, rng: np.random.Generator) -> Array:

@@ -189,18 +189,19 @@ def _sharing(tracks: Tracks, m: Array, cameras: Cameras, xyz: Array, counts: NDA
     cam = tracks.cam[kept]
     distance = np.linalg.norm(xyz[tracks.landmark[kept]] - centres[cam], axis=1)
     seen = np.column_stack([m[kept] / focal[cam, None], distance])
-    order = np.argsort(cam, kind="stable")
-    edges = np.searchsorted(cam[order], np.arange(tracks.cameras + 1))
+    seen = seen[np.argsort(cam, kind="stable")]
+    number = np.bincount(cam, minlength=tracks.cameras)
+    edges = np.concatenate([[0], np.cumsum(number)])
     view = np.zeros((2, tracks.cameras, 3))
     view[0], view[1] = np.inf, -np.inf
     farthest = np.zeros((tracks.cameras, _MOST_CELLS, _MOST_CELLS))
-    cells = np.ones(tracks.cameras, dtype=np.int64)
-    for k in range(tracks.cameras):
-        mine = seen[order[edges[k] : edges[k + 1]]]
-        if len(mine):
-            view[:, k] = np.quantile(mine, [_INNER, 1.0 - _INNER], axis=0)
-            cells[k] = np.clip(int((len(mine) / _A_CELL) ** 0.5), 1, _MOST_CELLS)
-            _fill(mine, view[0, k], view[1, k], cells[k], farthest[k])
+    cells = np.clip((number / _A_CELL) ** 0.5, 1, _MOST_CELLS).astype(np.int64)
+    for k in np.flatnonzero(number):
+        mine = seen[edges[k] : edges[k + 1]]
+        sizes, place = np.sort(mine, axis=0), np.array([[_INNER], [1.0 - _INNER]]) * (len(mine) - 1)
+        below = place[:, 0].astype(np.int64)
+        view[:, k] = sizes[below] + (place - below[:, None]) * (sizes[np.minimum(below + 1, len(mine) - 1)] - sizes[below])
+        _fill(mine, view[0, k], view[1, k], cells[k], farthest[k])
     most = max(MOST_OBSERVATIONS, MOST_A_CAMERA * tracks.cameras)
     every, closest = max(1, -(-tracks.observations // most)), np.cos(np.radians(SAME_SIDE))
     sight = view[0], view[1], cells, farthest

@@ -67,7 +67,7 @@ SETS = {
     "yard, one camera, EXIF": Set(collection("right")),
     "yard, strangers' cameras, some EXIF": Set(collection("internet"), "image"),
     "yard, video, no EXIF": Set(collection("video"), pairs="sequential"),
-    "houses, drone, EXIF 10% off": Set(collection("strip")),
+    "houses, drone, EXIF to a tenth": Set(collection("strip")),
 }
 
 

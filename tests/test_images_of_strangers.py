@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from initfree.data.image_sizes import check_image
+from initfree.drawing.thumbnails import thumbnails
 from initfree.errors import InputError
-from initfree.viewer.thumbnails import thumbnails
 
 pytestmark = pytest.mark.slow
 NAMES = tuple(f"image{k:03d}.jpg" for k in range(10))

@@ -10,13 +10,15 @@ import pytest
 from browsing import Visit, at_rest, browser, eventually, needs_a_browser, overlaps
 from commanding import run as run_command
 from models import to_reconstruction
+from PIL import Image
 from synthetic import ring
 
 import initfree
+from initfree.drawing import thumbnails as thumbnails_module
 from initfree.drawing.residual_figures import residual_figures
 from initfree.drawing.steps import Steps
 from initfree.drawing.summary import command
-from initfree.io.write import write_result
+from initfree.io.write import write_into, write_result
 
 pytestmark = pytest.mark.slow
 
@@ -130,7 +132,7 @@ def test_reads_well(browser: Any, written: Path, width: int, scheme: str):
         assert overlaps(page, page.locator(".chart").nth(k), "text") == []
     assert page.evaluate("[15000, 0.0015, 2e-3, 150, 0.5].map(short)") == ["1.5e4", "1.5e-3", "2e-3", "150", "0.5"]
     text = page.inner_text("main")
-    for word in ("Every check", "solved with", "Convergence", "Residuals", "Uncertainty", "initfree solve"):
+    for word in ("Every check", "it was solved with", "Convergence", "Residuals", "Uncertainty", "initfree solve"):
         assert word in text
     page.close()
 
@@ -150,3 +152,23 @@ def test_the_slider_goes_back_to_the_noise(browser: Any, written: Path):
     assert "track length" in page.inner_text(".scene-legend")
     assert visit.complaints == []
     page.close()
+
+
+def test_thumbnails_where_images_are_given(result: initfree.Result, tmp_path: Path):
+    """One damaged image costs the page its thumbnails, and nobody the solve."""
+    images = tmp_path / "images"
+    images.mkdir()
+    for name in result.problem.names:
+        Image.new("RGB", (64, 48), (250, 80, 80)).save(images / name, "JPEG")
+    for name in ("with", "without"):
+        (tmp_path / name).mkdir()
+    write_into(result, tmp_path / "with", images)
+    assert (tmp_path / "with" / "summary.html").read_text().count("data:image/jpeg") == len(result.problem.names)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(thumbnails_module, "thumbnails", _damaged)
+        write_into(result, tmp_path / "without", images)
+    assert "data:image/jpeg" not in (tmp_path / "without" / "summary.html").read_text()
+
+
+def _damaged(*_: object) -> None:
+    raise initfree.InputError("image cannot be read")

@@ -18,9 +18,9 @@ import initfree
 from initfree.drawing.palette import CHOSEN, GOOD, GREY, rgb
 from initfree.drawing.raster import Look, picture
 from initfree.drawing.scene import Model, unit_deviations
+from initfree.drawing.thumbnails import thumbnails
 from initfree.viewer import read_scene
 from initfree.viewer.export import export
-from initfree.viewer.thumbnails import thumbnails
 
 __all__ = ["browser"]
 

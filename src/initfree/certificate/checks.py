@@ -174,7 +174,7 @@ def one_joint(e: Evidence) -> Finding | None:
         return None
     reason = (
         f"{_part(e, e.joint.smaller)} are joined with the others by matches that contradict each other: {c.fitting} "
-        f"landmarks say so, and {c.agreeing} of {c.misfits} others agree on another joint, turned by {c.turn:.0f} degrees "
+        f"landmarks say so, and {c.agreeing} of {c.misfits} others agree on another joint, turned by {c.turn:.0f}° "
         f"and {c.scale:.2g} times as large: two places may look alike"
     )
     if e.told_by_order < 0:

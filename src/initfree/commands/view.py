@@ -8,12 +8,12 @@ import tyro
 from initfree.commands.options import Overwrite
 from initfree.drawing.raster import Look
 from initfree.drawing.scene import SOURCE
+from initfree.drawing.thumbnails import thumbnails
 from initfree.errors import InputError
 from initfree.io.written import check_replaceable
 from initfree.viewer.export import COMMAND
 from initfree.viewer.export import export as write_export
 from initfree.viewer.reading import MOST, read_scene
-from initfree.viewer.thumbnails import thumbnails
 
 Colour = Literal["source", "depth", "height", "residual", "track-length", "uncertainty"]
 _NAMES = {"source": SOURCE, "track-length": "track length"}

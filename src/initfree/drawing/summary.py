@@ -35,8 +35,8 @@ _STAGES = {
 }
 
 
-def summary_page(run: dict[str, Any], scene: Scene, figures: ResidualFigures) -> str:
-    """The page as HTML; `run` is what run.json holds."""
+def summary_page(run: dict[str, Any], scene: Scene, figures: ResidualFigures, pictures: Sequence[str | None] = ()) -> str:
+    """The page as HTML; `run` is what run.json holds, `pictures` the images of the scene as addresses, if there are any."""
     template = environment().get_template("summary.html.j2")
     return template.render(
         run=run,
@@ -44,7 +44,7 @@ def summary_page(run: dict[str, Any], scene: Scene, figures: ResidualFigures) ->
         why=why_not_the_cheapest(run),
         cameras=sorted(run["cameras"].items(), key=lambda item: natural(item[0])),
         scene=scene,
-        scene_data=scene.to_json(LANDMARKS, STEPS, STEP_LANDMARKS),
+        scene_data=scene.to_json(LANDMARKS, STEPS, STEP_LANDMARKS) | {"images": list(pictures)},
         cards=_cards(run),
         dropped=_dropped(run),
         intrinsics=_intrinsics(run),
@@ -90,7 +90,7 @@ def _cards(run: dict[str, Any]) -> list[tuple[str, str, str]]:
     starts, fit = len(run["starts"]), number(certificate["inlier_share"], ".1f", 100.0)
     return [
         ("Cameras" if problem.get("array") else "Images", f"{problem['cameras']} of {images}", "placed"),
-        ("Landmarks", f"{model['points']:,}", f"in the model; {problem['landmarks']:,} were solved with"),
+        ("Landmarks", f"{model['points']:,}", f"in the model; it was solved with {problem['landmarks']:,}"),
         ("Error", f"{_digits(certificate['median_pixels'])} px", "median over all observations, at the end"),
         ("Fit", f"{fit}%", f"of {problem['observations']:,} observations within 4 px"),
         _certain(float(np.median(rotation)), float(np.median(centre))),

@@ -18,6 +18,7 @@ from initfree.drawing.steps import Steps, steps_of
 from initfree.drawing.summary import FILE as SUMMARY
 from initfree.drawing.summary import LANDMARKS, summary_page
 from initfree.drawing.verdict import verdict_of
+from initfree.errors import InputError
 from initfree.io.alignment import MOMENTS, write_moments
 from initfree.io.export import export
 from initfree.io.run_json import describe, plain, write_json
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 COMMAND = "solve"
 """that writes these files"""
+_MOST_PICTURES = 200
+"""images up to which the page has thumbnails: some three kilobytes each"""
 
 
 def planned(*, moments: bool, summary: bool = True, scenes: int = 1) -> list[str]:
@@ -89,9 +92,22 @@ def write_into(
         steps.write(staging / TRACE)
     if summary:
         scene = scene_of(exported.model, run, steps=steps, sharing=_sharing(result), most=LANDMARKS)
-        page = summary_page(run, scene, residual_figures(result.problem, result.reconstruction))
+        pictures = _pictures(scene.model.images, images)
+        page = summary_page(run, scene, residual_figures(result.problem, result.reconstruction), pictures)
         (staging / SUMMARY).write_text(page, encoding="utf-8")
     return run
+
+
+def _pictures(names: tuple[str, ...], images: Path | None) -> list[str | None]:
+    """Thumbnails for the page, where Pillow is installed; a damaged image costs the page its thumbnails, not the solve."""
+    if images is None or len(names) > _MOST_PICTURES:
+        return []
+    try:
+        from initfree.drawing.thumbnails import as_url, thumbnails
+
+        return [as_url(one) for one in thumbnails(names, images)]
+    except (ImportError, InputError):
+        return []
 
 
 def _export(result: "Result", folder: Path, images: Path | None) -> "Exported":

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from initfree.drawing.page import environment, read
 from initfree.drawing.raster import Look, picture
 from initfree.drawing.scene import SOURCE, Scene
+from initfree.drawing.thumbnails import as_url
 from initfree.errors import InputError
 from initfree.io.staged import staged_file
-from initfree.viewer.thumbnails import as_url
 
 COMMAND = "view"
 LANDMARKS, STEPS, STEP_LANDMARKS = 20_000, 60, 1200

@@ -17,7 +17,7 @@ function scenePanel(element, data) {
     chosen: (k) => { state.chosen = k; if (k !== null) view.lookAt(centre(k)); show(); },
     through: (k) => view.lookThrough(centre(k), columns(current().turns.subarray(4 * k, 4 * k + 4))[2]),
   });
-  element.append(controls, make("div", { className: "scene-beside" }, place, list.box), legend);
+  element.append(controls, place, legend);
 
   const select = make("select", { title: "colour of the landmarks" });
   colourings.forEach((c, k) => select.append(new Option(c.name, k)));
@@ -44,6 +44,8 @@ function scenePanel(element, data) {
     element.append(make("div", { className: "scene-steps" }, play, slider, words));
     tell();
   }
+
+  element.append(list.box);
 
   function show() {
     const now = current(), c = colourings[state.colouring], soft = theme.colours().soft;

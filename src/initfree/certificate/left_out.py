@@ -19,14 +19,16 @@ MANY, SHARE = 30, 0.6
 
 
 def fitting(problem: Problem, reconstruction: Reconstruction, names: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Of the images that belong to the reconstruction: name, observations that fit one pose, and all on its landmarks."""
+    """Of the images that belong to the reconstruction: name, observations that fit one pose, and all on its landmarks.
+
+    The problem may be of some of the images: it knows nothing of the others.
+    """
     o, ids = problem.observations, problem.landmark_ids
     lens = {int(k): n for n, k in enumerate(problem.camera_ids)}
     by_name = {image.name: k for k, image in enumerate(o.images)}
     order = np.argsort(ids, kind="stable")
     found = []
-    for name in names:
-        k = by_name[name]
+    for k in (by_name[name] for name in names if name in by_name):
         rows = np.flatnonzero((o.image == k) & np.isin(o.landmark_id, ids))
         if len(rows) < MANY:
             continue
@@ -41,5 +43,5 @@ def fitting(problem: Problem, reconstruction: Reconstruction, names: Sequence[st
         pose = pycolmap.estimate_and_refine_absolute_pose(unit * o.normalised[rows], xyz, camera, options)
         count = 0 if pose is None else int(pose["num_inliers"])
         if count >= max(MANY, SHARE * len(rows)):
-            found.append((name, count, len(rows)))
+            found.append((o.images[k].name, count, len(rows)))
     return found

@@ -11,7 +11,7 @@ from initfree.data.observations import Image, Intrinsics, Observations, observe
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array, Index
 from initfree.errors import InputError
-from initfree.io.colmap_files import FILES, StoredImages, check_files, check_model, why
+from initfree.io.colmap_files import FILES, StoredModel, check_files, check_model, why
 
 _NO_POINT = np.iinfo(np.uint64).max
 
@@ -30,7 +30,7 @@ def read_model(directory: Path) -> pycolmap.Reconstruction:
     return _read(directory)[0]
 
 
-def _read(directory: Path) -> tuple[pycolmap.Reconstruction, StoredImages | None]:
+def _read(directory: Path) -> tuple[pycolmap.Reconstruction, StoredModel | None]:
     stored = check_files(directory)
     try:
         model = pycolmap.Reconstruction(str(directory))
@@ -47,14 +47,14 @@ def read_observations(directory: Path, intrinsics: Intrinsics) -> Observations:
 
 
 def observations_of(
-    reconstruction: pycolmap.Reconstruction, source: str, intrinsics: Intrinsics, stored: StoredImages | None = None
+    reconstruction: pycolmap.Reconstruction, source: str, intrinsics: Intrinsics, stored: StoredModel | None = None
 ) -> Observations:
     """The observations of a model in memory, of which keypoints may be `stored` in a file."""
     images: list[Image] = []
     index, ids, keypoint = [], [], []
     for image_id in sorted(reconstruction.images):
         image = reconstruction.images[image_id]
-        xy, point_ids = _keypoints(image) if stored is None else stored.of(int(image_id))
+        xy, point_ids = _keypoints(image) if stored is None else stored.images.of(int(image_id))
         used = np.flatnonzero(point_ids != _NO_POINT)
         index.append(np.full(len(used), len(images)))
         ids.append(point_ids[used].astype(np.int64))

@@ -45,19 +45,19 @@ _PARAMETERS = {
 """number of parameters of COLMAP's camera models, by their id"""
 
 
-def check_files(directory: Path) -> "StoredImages | None":
-    """Raise an `InputError` that names file and value where the model at `directory` is damaged; its images where they are
-    stored as arrays."""
+def check_files(directory: Path) -> "StoredModel | None":
+    """Raise an `InputError` that names file and value where the model at `directory` is damaged; keypoints and points where
+    they are stored as arrays."""
     if not all((directory / f"{name}.bin").is_file() for name in FILES):
         _check_names(directory / "images.txt")
         return None  # Text announces no counts.
     cameras = _check_cameras(directory / "cameras.bin")
     images = _check_images(directory / "images.bin", cameras)
-    _check_points(directory / "points3D.bin", images)
+    points = _check_points(directory / "points3D.bin", images)
     for name, check in (("rigs", _check_rigs), ("frames", _check_frames)):
         if (directory / f"{name}.bin").is_file():
             check(directory / f"{name}.bin")
-    return images
+    return StoredModel(images, *points)
 
 
 def _check_names(file: Path) -> None:
@@ -165,8 +165,9 @@ class _Walk:
     def __init__(self, file: Path) -> None:
         self.file = file
         size = regular(file).stat().st_size
-        # An empty file cannot be mapped.
-        self.data: NDArray[np.uint8] = np.memmap(file, dtype=np.uint8, mode="r") if size else np.zeros(0, dtype=np.uint8)
+        # An empty file cannot be mapped. As an array: every slice of a memmap is another memmap, which takes long to make.
+        data = np.memmap(file, dtype=np.uint8, mode="r") if size else np.zeros(0, dtype=np.uint8)
+        self.data: NDArray[np.uint8] = np.asarray(data)
         self.at = 0
 
     def take(self, form: str) -> tuple[Any, ...]:
@@ -223,10 +224,20 @@ class StoredImages:
     place: NDArray[np.int64]
 
     def of(self, image_id: int) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
-        """An image's keypoints (keypoints, 2) and the point that each belongs to: pycolmap has an object for every one."""
+        """An image's keypoints (keypoints, 2) and the point that each belongs to."""
         k = int(np.searchsorted(self.ids, image_id))
         stored = self.data[self.place[k] : self.place[k] + 24 * self.keypoints[k]].view(_KEYPOINT)
         return np.array(stored["xy"], dtype=np.float64).reshape(-1, 2), np.array(stored["point"], dtype=np.uint64)
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """Keypoints and points as arrays: pycolmap has an object for every one."""
+
+    images: StoredImages
+    point_ids: NDArray[np.uint64]
+    xyz: NDArray[np.float64]
+    """(points, 3)"""
 
 
 def _check_images(file: Path, cameras: set[int]) -> StoredImages:
@@ -255,12 +266,13 @@ def _check_images(file: Path, cameras: set[int]) -> StoredImages:
     return StoredImages(walk.data, *in_order)
 
 
-def _check_points(file: Path, images: StoredImages) -> None:
+def _check_points(file: Path, images: StoredImages) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+    """Ids and places of the points."""
     walk = _Walk(file)
     count = walk.count("<Q", 51, "entries")
-    ids = np.empty(count, dtype=np.uint64)
+    ids, start = np.empty(count, dtype=np.uint64), np.empty(count, dtype=np.int64)
     fault, value, point, image, keypoint = _walk_points(
-        np.asarray(walk.data), count, np.asarray(images.data), images.ids, images.keypoints, images.place, ids
+        walk.data, count, images.data, images.ids, images.keypoints, images.place, ids, start
     )
     if fault == _CUT:
         raise InputError(f"{file} ends at byte {len(walk.data)}, within an entry; expected a whole COLMAP file")
@@ -281,6 +293,8 @@ def _check_points(file: Path, images: StoredImages) -> None:
     found, times = np.unique(ids, return_counts=True)
     if len(found) < count:
         raise InputError(f"{file} has two points of id {found[times > 1][0]}")
+    stored = walk.data[(start[:, None] + 8) + np.arange(24)]
+    return ids, stored.view("<f8").astype(np.float64)
 
 
 _CUT, _LONG, _NO_IMAGE, _NO_KEYPOINT, _OTHER = 1, 2, 3, 4, 5
@@ -295,14 +309,15 @@ def _integer(data, at, size):
 
 
 @kernel(strict=True)
-def _walk_points(data, count, image_data, image_ids, keypoints, place, ids):
-    """(fault, value, point, image, keypoint) of the first record that cannot be; fault 0 where all can. Fills `ids`."""
+def _walk_points(data, count, image_data, image_ids, keypoints, place, ids, start):
+    """(fault, value, point, image, keypoint) of the first record that cannot be; fault 0 where all can. Fills `ids` and
+    `start`, where each record begins."""
     at, end, none = np.int64(8), np.int64(len(data)), np.uint64(0)
     for k in range(count):
         if at + 51 > end:
             return _CUT, none, none, none, none
         point, length = _integer(data, at, 8), _integer(data, at + 43, 8)
-        ids[k] = point
+        ids[k], start[k] = point, at
         at += 51
         if length > np.uint64(end - at) // np.uint64(8):
             return _LONG, length, point, none, none

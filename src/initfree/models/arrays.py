@@ -15,7 +15,7 @@ from initfree.data.problem import neighbours_together
 from initfree.data.tracks import Array, Index, Tracks
 from initfree.drawing.verdict import counted
 from initfree.errors import InputError
-from initfree.io.colmap_files import check_files, check_model
+from initfree.io.colmap_files import StoredModel, check_files, check_model
 from initfree.stages.euclidean.intrinsics import View
 from initfree.stages.euclidean.layout import Layout
 from initfree.stages.euclidean.lenses import Lenses
@@ -65,7 +65,8 @@ class ModelArrays:
         sensors = None
         if not all(image.is_ref_in_frame() for image in images):
             sensors = _poses([_sensor(image, source) for image in images])
-        image, keypoints, point = _observations(model, image_ids)
+        stored = _stored(model)
+        image, keypoints, point = _observations(stored, image_ids)
         if not len(point):
             raise InputError(f"{source} has no observations: none of its keypoints belongs to a point")
         point_ids, landmark = neighbours_together(image, *np.unique(point, return_inverse=True))
@@ -74,7 +75,8 @@ class ModelArrays:
         image_of, cam = _copies(image, landmark, len(images))
         order = np.lexsort((cam, landmark))
         ptr = np.concatenate([[0], np.cumsum(np.bincount(landmark))]).astype(np.int64)
-        xyz = np.array([model.points3D[k].xyz for k in point_ids.tolist()], dtype=np.float64).reshape(-1, 3)
+        by_id = np.argsort(stored.point_ids)
+        xyz = stored.xyz[by_id[np.searchsorted(stored.point_ids, point_ids.astype(np.uint64), sorter=by_id)]]
         for what, values in (("pose", R.reshape(-1, 9)), ("pose", t), ("point", xyz)):
             if not np.isfinite(values).all():
                 raise InputError(f"{source}: a {what} is not finite; expected numbers")
@@ -127,16 +129,21 @@ def _sensor(image: Any, source: str) -> pycolmap.Rigid3d:
     return pose
 
 
-def _observations(model: pycolmap.Reconstruction, image_ids: list[int]) -> tuple[Index, Array, Index]:
-    """Image (index), keypoint and point id of every observation. pycolmap makes an object of each keypoint; its own file,
-    written and mapped, has them as arrays in a fifth of the time."""
+def _stored(model: pycolmap.Reconstruction) -> StoredModel:
+    """pycolmap makes an object of each keypoint and point; its own file, written and mapped, has them as arrays in a fifth
+    of the time."""
     with tempfile.TemporaryDirectory(prefix=".initfree-") as folder:
         model.write_binary(folder)
         stored = check_files(Path(folder))
     assert stored is not None
+    return stored
+
+
+def _observations(stored: StoredModel, image_ids: list[int]) -> tuple[Index, Array, Index]:
+    """Image (index), keypoint and point id of every observation."""
     image, keypoints, point = [], [], []
     for k, image_id in enumerate(image_ids):
-        xy, ids = stored.of(image_id)
+        xy, ids = stored.images.of(image_id)
         used = ids != _NO_POINT
         image.append(np.full(np.count_nonzero(used), k))
         keypoints.append(xy[used])

@@ -112,6 +112,22 @@ def test_an_image_that_is_only_doubtful_is_named_and_the_others_accepted(dataset
     assert "15 of 16 images; nothing vouches for" in found.reason
 
 
+def test_an_image_with_few_observations_is_not_vouched_for(dataset):
+    """All of them fit, and the image may be degrees off."""
+    model = kept(dataset)
+    image = model.images[5]
+    seen = [k for k, point in enumerate(image.points2D) if point.has_point3D()]
+    xy = np.array([image.points2D[k].xy for k in seen])
+    from_middle = np.argsort(np.linalg.norm(xy - np.median(xy, axis=0), axis=1))
+    for k in np.array(seen)[from_middle[8:]].tolist():
+        model.delete_observation(5, k)
+    found = initfree.check(model)
+    assert found.accepted_without == (image.name,)
+    (witness,) = (one for one in found.witnesses if one.name == "certain images")
+    assert witness.doubts
+    assert witness.images == (image.name,)
+
+
 def test_landmarks_that_an_uncertain_focal_length_moves_are_a_doubt():
     """Cameras in a line before a facade: exact cameras with landmarks a tenth of their distance off, and no residual."""
     made = generate("set7", seed=3, noise=1.0, shuffle=True)

@@ -34,6 +34,7 @@ from initfree.models.witnesses import (
     at_optimum,
     certified,
     contradicted,
+    held,
     independent,
     intrinsics,
     placed,
@@ -98,11 +99,6 @@ class Check:
     def reconstruction(self) -> Reconstruction:
         """The model's cameras, and the landmarks of the problem."""
         return self.certificate.evidence.reconstruction
-
-    @property
-    def objections(self) -> tuple[Witness, ...]:
-        """Witnesses against it; where there are none, those that doubt it."""
-        return tuple(one for one in self.witnesses if one.refuses) or tuple(one for one in self.witnesses if one.doubts)
 
     @property
     def accepted(self) -> bool:
@@ -181,14 +177,14 @@ def check(
 
 
 def _without_few(found: Check, judge_rest: Callable[[pycolmap.Reconstruction], Check], most: float) -> Check:
-    """What becomes of a model that is not accepted, without the few images that the objections name.
+    """What becomes of a model that is not accepted, without the few images that witnesses name.
 
     Where nothing contradicts these images, the others are accepted, and these are named. Where something does, the model is
     wrong as it is, and says which images to remove.
     """
     reports, rest = {image.name: image for image in found.images}, found
     for _ in range(_ROUNDS):
-        loose = {image.name for image in rest.images if any(image.name in one.images for one in rest.objections)}
+        loose = {image.name for image in rest.images if image.reasons}
         kept = without_images(rest.model, loose)
         reports |= {image.name: image for image in rest.images if image.name in loose}
         if rest.accepted or not loose or kept.num_reg_images() < max((1.0 - most) * len(found.images), MIN_IMAGES):
@@ -230,10 +226,10 @@ def _check(model: pycolmap.Reconstruction, source: str, seen: Observations | Non
         judged[OWN] = certify(*own_problem(model, status, source))
     if seen is not None:
         judged[ALL] = certify(*all_observations(model, seen, status))
-    held = judged[OWN] if own else judged[ALL]
-    cameras = intrinsics(held.evidence)
+    e = judged[OWN if own else ALL].evidence
+    cameras = intrinsics(e)
     witnesses = [certified(certificate, where) for where, certificate in judged.items()]
-    witnesses += [at_optimum(held.evidence), contradicted(held.evidence.problem, cameras), placed(held.evidence)]
+    witnesses += [at_optimum(e), contradicted(e.problem, cameras), held(e), placed(e)]
     witnesses.append(unjudged(posed, [certificate.evidence.problem for certificate in judged.values()]))
     *_, certificate = judged.values()
     if _could_settle(witnesses, list(judged.values()), matched=seen is not None):
@@ -246,12 +242,11 @@ def _check(model: pycolmap.Reconstruction, source: str, seen: Observations | Non
     against = sorted((one for one in witnesses if one.refuses), key=lambda one: -one.weight)
     doubts = [one for one in witnesses if one.doubts]
     verdict: Verdict = "not accepted" if against else "undecided" if doubts else "accepted"
-    objections = against or doubts
-    reason = "; ".join(one.sentence for one in objections) if objections else _agreement(certificate, seen is not None)
+    sentences = [one.sentence for one in against or doubts] or [_agreement(certificate, seen is not None)]
+    images = tuple(_images(model, posed, (*against, *doubts), certificate))
     return Check(
-        verdict, reason, max(one.weight for one in witnesses), tuple(witnesses),
-        tuple(_images(model, posed, objections, certificate)), cameras, _ambiguity(certificate), _weakest(certificate),
-        certificate, model, source, None if seen is None else seen.source,
+        verdict, "; ".join(sentences), max(one.weight for one in witnesses), tuple(witnesses), images, cameras,
+        _ambiguity(certificate), _weakest(certificate), certificate, model, source, None if seen is None else seen.source,
     )  # fmt: skip
 
 
@@ -279,14 +274,14 @@ def _agreement(certificate: Certificate, matched: bool) -> str:
 
 
 def _images(
-    model: pycolmap.Reconstruction, posed: tuple[str, ...], objections: Iterable[Witness], certificate: Certificate
+    model: pycolmap.Reconstruction, posed: tuple[str, ...], witnesses: Iterable[Witness], certificate: Certificate
 ) -> Iterable[ImageReport]:
     kept = {image.name: int(image.num_points3D) for image in model.images.values()}
     place = {name: k for k, name in enumerate(certificate.evidence.names)}
     e = certificate.evidence
     share, u = e.by_camera.share, e.uncertainty
     for name in posed:
-        reasons = tuple(one.sentence for one in objections if name in one.images)
+        reasons = tuple(one.sentence for one in witnesses if name in one.images)
         k = place.get(name)
         if k is None:
             yield ImageReport(name, False, reasons or ("too few observations hold it",), kept[name], None, None, None, None)

@@ -48,9 +48,10 @@ MAX_FOCAL_CHANGE = 0.03
 """share by which a focal length may be off the one that the observations have"""
 MIN_DEVIATIONS = 5.0
 """standard deviations of a focal length, below which a change of it is chance"""
-MAX_LANDMARK_DRIFT = 0.025
-"""share of their distance by which cameras and intrinsics, as uncertain as they are, may move a quarter of the landmarks:
-0.011 and less where the focal length is known or determined, 0.06 and more before a facade seen from a line"""
+DEVIATIONS = 2.0
+"""standard deviations of a camera that must be within these limits, and of three quarters of the landmarks, as far as they
+follow cameras and intrinsics, within MAX_SHIFT of their distance: one is 0.011 and less where the focal length is known or
+determined, 0.06 and more before a facade seen from a line"""
 _SAMPLED = 200
 """landmarks of which that is computed"""
 JOINTS = {"even joints", "safe joints", ONE_JOINT}
@@ -255,10 +256,29 @@ def placed(e: Evidence) -> Witness:
         f"cameras and focal lengths, as uncertain as they are, move a quarter of the landmarks by {drift:.2%} of their "
         "distance or more"
     )
-    if drift <= MAX_LANDMARK_DRIFT:
-        return Witness("landmarks", 0.5 * drift / MAX_LANDMARK_DRIFT, says)
-    over = min(drift / MAX_LANDMARK_DRIFT - 1.0, 1.0)
-    return Witness("landmarks", DOUBT + _GRADED * over, f"the images leave open how far away things are: {says}")
+    weight = _graded(DEVIATIONS * drift / MAX_SHIFT)
+    return Witness("landmarks", weight, says if weight < DOUBT else f"the images leave open how far away things are: {says}")
+
+
+def held(e: Evidence) -> Witness:
+    """Whether every image is certain: one with six observations may be 3 degrees off, and fit them all."""
+    u = e.determination.deviations
+    uncertain = DEVIATIONS * np.maximum(u.rotation / MAX_TURN, u.centre / MAX_SHIFT)
+    k = int(np.argmax(uncertain))
+    # Deviations are against all cameras: one that is loose makes the others uncertain, too, but less.
+    worst = uncertain > max(1.0, 0.5 * float(uncertain[k]))
+    images = tuple(name for name, one in zip(e.names, worst, strict=True) if one)
+    says = (
+        f"the standard deviation of the rotation of image {e.names[k]!r} is {u.rotation[k]:.2g} degrees, that of its "
+        f"position {u.centre[k]:.2%} of the scene's extent"
+    )
+    others = f" ({len(images)} such images)" if len(images) > 1 else ""
+    return Witness("certain images", _graded(float(uncertain[k])), says + others, images)
+
+
+def _graded(share: float) -> float:
+    """The weight of what is a doubt beyond a limit, by its share of the limit: never a reason to refuse."""
+    return 0.5 * share if share <= 1.0 else DOUBT + _GRADED * min(share - 1.0, 1.0)
 
 
 def independent(e: Evidence) -> Witness:

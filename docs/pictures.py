@@ -20,11 +20,13 @@ from pathlib import Path
 import numpy as np
 import pycolmap
 from PIL import Image, ImageDraw, ImageFont
+from scipy.sparse import csr_array
 
 import initfree
 from initfree.commands.cli import main as command
+from initfree.drawing.palette import FAILED, GOOD, rgb
 from initfree.drawing.raster import Look, picture
-from initfree.drawing.scene import Model, Scene
+from initfree.drawing.scene import Colouring, Model, Scene, basis
 from initfree.generator import generate, write
 from initfree.generator.blender.archive import write_archive
 from initfree.generator.database import write_database
@@ -57,11 +59,18 @@ def strip(panels: list[tuple[str, Image.Image]], columns: int = 3, *, dark: bool
             draw.text(
                 ((k + 0.5) * width, height + row * line),
                 text,
-                fill=(PAPER if dark else INK) if row == 0 else SOFT,
+                fill=_ink(text, row, dark),
                 font=font,
                 anchor="ma",
             )
     return made
+
+
+def _ink(text: str, row: int, dark: bool) -> tuple[int, int, int]:
+    """Verdicts in their colour, the second row paler."""
+    if "accepted" in text:
+        return rgb(FAILED if "not accepted" in text else GOOD)
+    return (PAPER if dark else INK) if row == 0 else SOFT
 
 
 def save(name: str, image: Image.Image, colours: int = 96) -> None:
@@ -101,7 +110,7 @@ def unfolding(folder: Path) -> None:
 
 def from_photographs(folder: Path) -> None:
     """Twelve photographs (rendered from a ring around a courthouse, a third of it), and `initfree solve` of their folder."""
-    shape = {"width": 640, "height": 480, "focal": 600.0, "points": 500, "density": 5.0}
+    shape = {"width": 1280, "height": 960, "focal": 1200.0, "points": 500, "density": 5.0}
     write(generate("set1", seed=0, cameras=30, **shape), folder / "all", render=True, figures=False, database=False)
     taken = _made(folder / "photographs")
     for k in range(12):
@@ -115,7 +124,7 @@ def from_photographs(folder: Path) -> None:
         sheet.paste(small, (k % 4 * (width // 4) + 1, k // 4 * (height // 3) + 1))
     scene = read_scene(folder / "out")
     assert scene.accepted, scene.verdict
-    model = picture(scene, Look(width=width, height=height, dark=True, elevation=38.0, closer=0.8))
+    model = picture(scene, Look(width=width, height=height, dark=True, elevation=22.0, closer=0.95))
     panels = [
         ("12 photographs\ninitfree solve photographs --output out", sheet),
         (f"accepted: {scene.verdict}\nout/sparse/0", model),
@@ -136,13 +145,46 @@ def folded(folder: Path) -> None:
     dataset.to_colmap().write(str(_made(folder / "truth")))
     found = initfree.check(folder / "colmap", folder / "database.db")
     assert found.verdict == "not accepted", found.reason
-    look = Look(width=480, height=300, elevation=35.0, closer=0.85)
     error = f"{model.num_reg_images()} of {len(dataset.names)} images, {model.compute_mean_reprojection_error():.2f} px"
+    scenes = [read_scene(folder / name) for name in ("truth", "colmap")]
+    scenes[0] = replace(scenes[0], up=(0.0, 0.0, 1.0))  # the generator's
+    x = dict(zip(scenes[0].model.images, scenes[0].model.centres @ _long_axis(scenes[0].model.centres), strict=True))
+    cuts = sorted(np.argsort(np.diff(sorted(x.values())))[-2:])
+    limits = [sorted(x.values())[k] for k in cuts]
+    place = {name: int(np.searchsorted(limits, value)) for name, value in x.items()}
+    look = Look(width=560, height=320, dark=True)
+    true = picture(_by_facade(scenes[0], place), replace(look, azimuth=_across(scenes[0]), elevation=35.0, closer=1.12))
+    wrong = picture(_by_facade(scenes[1], place), replace(look, elevation=35.0, closer=0.75))
     panels = [
-        ("the scene: three facades that look alike\n30 images", picture(read_scene(folder / "truth"), look)),
-        (f"COLMAP: one facade; {error}\ninitfree check: not accepted", picture(read_scene(folder / "colmap"), look)),
+        ("the scene: three facades that look alike\n30 cameras, coloured by their facade", true),
+        (f"COLMAP: one facade; {error}\ninitfree check: not accepted", wrong),
     ]
-    save("folded", strip(panels))
+    save("folded", strip(panels, dark=True))
+
+
+def _long_axis(points: np.ndarray) -> np.ndarray:
+    return np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2][0]
+
+
+def _across(scene: Scene) -> float:
+    """Azimuth of a look that has a row of cameras from left to right, from behind them."""
+    _, a, b = basis(scene.up)
+    model = scene.model
+    axis, back = _long_axis(model.centres), model.centres.mean(axis=0) - model.xyz.mean(axis=0)
+    side = np.cross(axis, scene.up)
+    side *= np.sign(side @ back)
+    return float(np.degrees(np.arctan2(side @ b, side @ a)))
+
+
+def _by_facade(scene: Scene, place: dict[str, int]) -> Scene:
+    """Cameras in three colours, which otherwise mean other things; landmarks in one."""
+    of = np.array([place[name] for name in scene.model.images])
+    plain = Colouring("", np.tile(np.array((205, 180, 150), dtype=np.uint8), (len(scene.model.xyz), 1)))
+    nothing = csr_array(scene.sharing.shape)
+    return replace(
+        scene, accepted=False, joint=np.flatnonzero(of == 1), failing=np.flatnonzero(of == 2), sharing=nothing,
+        colourings=(plain,),
+    )  # fmt: skip
 
 
 def upgrade(folder: Path) -> None:

@@ -77,6 +77,26 @@ def test_every_step_keeps_the_history(scene: Scene):
     assert after.history.joint.observations == problem.tracks.observations
 
 
+@pytest.mark.slow
+def test_found_intrinsics_stay_uncertain_after_each_step(scene: Scene):
+    """With the step first that finds the intrinsics."""
+    problem = initfree.load(spoilt(scene, 0.05), intrinsics="unknown")
+    result = initfree.solve(problem, initfree.SolveConfig(skip=tuple(step.name for step in FINISH)))
+    search, solution, asked = Search(problem, initfree.SolveConfig()), solution_of(result), set()
+    acted = []
+    for step in sorted(FINISH, key=lambda step: step.name != "intrinsics"):
+        before, solution = solution, finished(search, solution, (step,))
+        if solution is not before:
+            acted.append(step.name)
+        assert solution.problem.intrinsics == "found", step.name
+        assert solution.evidence.uncertainty.focal.min() > 1e-5, step.name
+        findings = {finding.check for finding in solution.certificate.findings}
+        assert findings >= asked, f"{step.name} does not answer {asked - findings}"
+        asked = findings & {"focal length", "certain focal length"}
+    assert {"focal length", "certain focal length"} <= asked
+    assert acted[:2] == ["intrinsics", "outliers"]
+
+
 def test_steps_are_switched_off_by_name(scene: Scene):
     problem = initfree.load(spoilt(scene, 0.1))
     whole, without = (

@@ -10,11 +10,13 @@ from synthetic import ring
 import initfree
 from initfree.certificate import Evidence, History, judge
 from initfree.certificate.checks import NONE_BELONGS
+from initfree.certificate.depth_halves import near_against_far
 from initfree.certificate.left_out import fitting
 from initfree.certificate.photo_order import told_by_order
-from initfree.data.problem import without_cameras
+from initfree.data.problem import restricted, without_cameras
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Tracks
+from initfree.stages.euclidean.residuals import residuals
 
 AHEAD = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 WALK = np.linspace(0.0, 12.0, 13)
@@ -74,3 +76,20 @@ def test_an_image_that_was_left_out_though_it_fits_is_evidence_against_the_other
     evidence = Evidence(problem, result.certificate.evidence.reconstruction, History(left_out=gone))
     finding = next(one for one in judge(evidence).findings if one.check == NONE_BELONGS)
     assert finding.passed != right
+
+
+def test_a_half_that_does_not_hold_the_images_together_says_nothing():
+    """Far landmarks that images of one side only see leave the two sides to the near ones."""
+    result = initfree.solve(
+        initfree.load(to_reconstruction(ring(cameras=16, landmarks=600, noise=0.3, min_observations=4), "PINHOLE"))
+    )
+    problem, r = result.problem, result.certificate.evidence.reconstruction
+    assert near_against_far(problem, r) is not None
+    t = problem.tracks
+    depth = np.bincount(t.landmark, weights=residuals(problem, r).depth) / np.diff(t.ptr)
+    far = depth > np.quantile(depth, 0.35)
+    one_side = (np.arange(t.cameras) < 8)[t.cam] == (t.landmark % 2 == 0)
+    found = restricted(problem, ~far[t.landmark] | one_side, least=2)
+    assert found is not None
+    fewer, landmarks = found
+    assert near_against_far(fewer, r.subset(slice(None), landmarks)) is None

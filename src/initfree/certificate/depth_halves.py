@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from initfree.certificate.closeness import closeness
+from initfree.certificate.joint import across, least_joining, reach, sweep_order
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array, Tracks
@@ -26,14 +27,33 @@ not tell"""
 
 def near_against_far(problem: Problem, reconstruction: Reconstruction) -> tuple[float, float] | None:
     """AUC@20 of rotations and translations between cameras of the nearer and of the farther half; None where too few
-    observations are left of the images."""
-    return _between(problem, reconstruction, _by_depth(problem, reconstruction))
+    observations are left of the images, or one of the halves does not hold them together."""
+    nearer = _by_depth(problem, reconstruction)
+    if not all(_joined(problem, reconstruction, half) for half in (nearer, ~nearer)):
+        return None
+    return _between(problem, reconstruction, nearer)
 
 
 def random_halves(problem: Problem, reconstruction: Reconstruction) -> tuple[float, float] | None:
     """The same of two halves drawn by chance."""
     chance = np.random.default_rng(0).permutation(problem.tracks.landmarks)
     return _between(problem, reconstruction, chance < problem.tracks.landmarks / 2)
+
+
+def _joined(problem: Problem, reconstruction: Reconstruction, half: NDArray[np.bool_]) -> bool:
+    """Whether every cut between the images with enough of its observations is crossed by as many landmarks of a half as the
+    certificate asks for: between parts that fewer join, its cameras say nothing."""
+    t = problem.tracks
+    mine = half[t.landmark]
+    enough = np.bincount(t.cam, weights=mine, minlength=t.cameras) >= LEAST
+    rows = np.flatnonzero(mine & enough[t.cam])
+    n, length = int(np.count_nonzero(enough)), np.bincount(t.landmark[rows], minlength=t.landmarks)
+    tracks = Tracks((np.cumsum(enough) - 1)[t.cam[rows]], np.concatenate([[0], np.cumsum(length)]), n)
+    if n < 3:
+        return False
+    fits = residuals(problem, reconstruction).within(INLIER_PIXELS)[rows]
+    order, first = sweep_order(tracks, fits), np.arange(1, n)
+    return bool((across(tracks, *reach(tracks, order, fits)) >= least_joining(np.minimum(first, n - first))).all())
 
 
 def _between(problem: Problem, reconstruction: Reconstruction, first: NDArray[np.bool_]) -> tuple[float, float] | None:

@@ -6,7 +6,7 @@ than a chance order has, those on the two sides of the joint should too. How far
 between them plus their distance over that of the scene.
 
 Equal things, photographed one after the other, look in order if they are put on top of each other. So the order only speaks
-for a joint that puts fewer cameras among those of the other part.
+for a joint that puts the cameras of one part farther from those of the other.
 """
 
 import re
@@ -33,8 +33,8 @@ class _Steps:
 
     across: float
     """median step across the joint over the longest within the parts"""
-    among: float
-    """share of the smaller part's cameras with one of the others within that longest step"""
+    nearest: float
+    """median distance of the smaller part's cameras from the nearest of the others"""
 
 
 def told_by_order(
@@ -59,7 +59,7 @@ def told_by_order(
 
 def _better(one: _Steps, other: _Steps) -> bool:
     far = other.across >= CLEARLY * max(one.across, 1.0)
-    return one.across <= LONGEST and far and one.among < other.among
+    return one.across <= LONGEST and far and one.nearest > other.nearest
 
 
 def _by_number(name: str) -> list[tuple[bool, int, str]]:
@@ -91,4 +91,4 @@ def _steps(apart: Array, side: NDArray[np.bool_]) -> _Steps:
     step, across = np.diagonal(apart, 1), side[1:] != side[:-1]
     longest = max(float(step[~across].max()), 1e-300)
     nearest = apart[np.ix_(side, ~side)].min(axis=1)
-    return _Steps(float(np.median(step[across])) / longest, float(np.mean(nearest <= longest)))
+    return _Steps(float(np.median(step[across])) / longest, float(np.median(nearest)))

@@ -100,8 +100,10 @@ def share(e: Evidence) -> Finding:
 
 
 def purity(e: Evidence) -> Finding:
+    """Errors of every size: of a bent reconstruction, or, as far as some, of heavy-tailed noise."""
+    witnesses: tuple[Witness, ...] = ("start", "noise") if e.purity >= T.MIN_PURITY_OF_NOISE else ()
     reason = f"only {e.purity:.0%} of the observations that come near fit within {e.radius:.2g} px"
-    return Finding(PURITY, e.purity - T.MIN_PURITY, reason)
+    return Finding(PURITY, e.purity - T.MIN_PURITY, reason, settled_by=witnesses)
 
 
 def _of_cameras(e: Evidence, check: str, value: Array, least: float | Array, unit: float, sentence: str) -> Finding:
@@ -446,6 +448,8 @@ def settles(e: Evidence, witness: Witness) -> bool:
         return e.history.searching or _stays(e.with_lens)
     if witness == "cameras":
         return e.history.searching or _stays(e.with_own_focal_lengths)
+    if witness == "noise":
+        return e.systematic <= T.MAX_SYSTEMATIC_OF_NOISE and e.projective_ratio <= T.MAX_PROJECTIVE_OF_NOISE
     if witness == "joint":
         c = e.contradiction
         if c is None or not (c.asked or "matches" in e.history.confirmed):

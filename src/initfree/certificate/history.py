@@ -7,10 +7,11 @@ from initfree.certificate.baseline import Baselines
 from initfree.certificate.focal import FocalLengths
 from initfree.certificate.joint import Joint
 
-Witness = Literal["start", "matches", "lens", "cameras", "joint"]
+Witness = Literal["start", "matches", "lens", "cameras", "joint", "noise"]
 """Witnesses that can settle a doubt. `start`: another start; `matches`: one that chose other matches; `lens`: the same
-cameras with another lens; `cameras`: with one camera an image; `joint`: the misfits across the weakest joint. A search
-computes the first two, the certificate itself the others."""
+cameras with another lens; `cameras`: with one camera an image; `joint`: the misfits across the weakest joint; `noise`:
+errors with little in common that no 3x4 matrices lessen. A search computes the first two, the certificate itself the
+others."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """Four studies beside the sweep `paper`: how "before the upgrade" may be read, the scale of the Cauchy loss, what stage 1
 needs to converge, and what the rotation term does to the series.
 
-    OPENBLAS_NUM_THREADS=1 python benchmarks/paper_studies.py --markdown docs/reproduction.md
+    OPENBLAS_NUM_THREADS=1 python benchmarks/paper_studies.py --markdown docs/reproduction-appendix.md
 
 About ten minutes of one core; `--only before` is one of them. Each writes a marked section of the file.
 """

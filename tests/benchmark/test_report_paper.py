@@ -21,6 +21,8 @@ from initfree.benchmark.report.paper import paper_table
 from initfree.benchmark.report.reproduction import MARK, write_reproduction
 from initfree.benchmark.report.selection import paper_grid
 from initfree.benchmark.report.sweep import load_sweep
+from initfree.benchmark.store import archive as archived
+from initfree.benchmark.store import gathered
 from initfree.benchmark.sweep import set_files
 from initfree.benchmark.worker import run_job
 from initfree.errors import InputError
@@ -78,13 +80,19 @@ def test_the_page_has_the_four_cells_and_the_archive_makes_it_again(directory: P
         assert (tmp_path / f"reproduction-{name}.png").read_bytes()[:4] == b"\x89PNG"
         assert f"(reproduction-{name}.png)" in text
     appendix = (tmp_path / "reproduction-appendix.md").read_text()
-    assert "## Every claim" in appendix
+    for title in ("Set by set", "What a term gains", "Every claim"):
+        assert f"\n## {title}\n" in appendix
     archive = tmp_path / "rows.parquet"
-    Store(directory).archive(archive)
+    archived(*gathered([directory]), archive)
     assert archive.stat().st_size < 200_000
     again = tmp_path / "again" / "reproduction.md"
     again.parent.mkdir()
     again.write_text("# Title\n\nKept.\n")
+    # A second archive with some of the rows adds nothing.
+    about, some = gathered([archive])
+    archived(about, some.iloc[::3], tmp_path / "some.parquet")
+    archived(*gathered([tmp_path / "some.parquet", archive]), archive)
+    assert gathered([archive])[0]["jobs"] == some["job"].nunique()
     write_reproduction([archive], again)
     assert again.read_text() == text
     assert (again.parent / "reproduction-gap.png").read_bytes() == (tmp_path / "reproduction-gap.png").read_bytes()

@@ -68,6 +68,19 @@ def test_rotations_on_bal_use_the_files_intrinsics(folder: Path):
     assert rows["pose-rot"]["rotation_auc20"] > 95.0
 
 
+def test_on_bal_a_seed_repeats_only_what_it_changes(folder: Path):
+    """Random cameras and estimated rotations; not a start without random numbers, nor what runs are compared with."""
+    inits, methods = ("normal", "unit-circle"), ("oracle", "classical")
+    config = sweep(
+        source="bal", sets=(), formulations=("pose", "pose-rot"), rotations=("estimated",), inits=inits, methods=methods,
+        seeds=(3, 4),
+    )  # fmt: skip
+    runs = {seed: [job for job in expand(config, folder) if job.data.seed == seed] for seed in (3, 4)}
+    found = {seed: {(job.method, job.formulation, job.init) for job in jobs} for seed, jobs in runs.items()}
+    assert found[3] - found[4] == {("oracle", "", ""), ("initfree", "pose", "unit-circle")}
+    assert found[4] < found[3]
+
+
 def test_a_start_at_the_truth_of_a_bal_file_runs_once(folder: Path):
     jobs = expand(sweep(source="bal", sets=(), inits=("normal", "truth"), seeds=(3, 4)), folder)
     assert [job.data.seed for job in jobs if job.init == "truth"] == [3]

@@ -98,7 +98,9 @@ def test_ctrl_c_ends_a_sweep_with_one_line(tmp_path: Path, number: int):
         driver.send_signal(number)
     _, err = driver.communicate(timeout=_LONGEST)
     assert driver.returncode == 128 + number
-    told = [line for line in err.splitlines() if " runs" not in line]
+    counted = [line for line in err.splitlines() if " runs" in line]
+    assert [line.startswith("stopped; ") for line in counted] == [False] * (len(counted) - 1) + [True]
+    told = [line for line in err.splitlines() if line not in counted]
     assert told == (["initfree: interrupted"] if number == signal.SIGINT else [])
     _, alive = psutil.wait_procs(family, timeout=30)
     assert not alive

@@ -19,7 +19,7 @@ from initfree.benchmark.sources import bal_problems, definition, generator_confi
 from initfree.engine.linear_solver import LINEAR_SOLVERS
 from initfree.engine.losses import stage_1_losses
 from initfree.errors import InputError
-from initfree.stages.initialization import INITIALIZATIONS
+from initfree.stages.initialization import INITIALIZATIONS, SEEDLESS
 from initfree.stages.upgrade import UPGRADES
 
 PIPELINE = "initfree"
@@ -150,16 +150,17 @@ def _of_set(config: SweepConfig, one: SetConfig, data: Path | None, uses_rotatio
 
 
 def _of_data(config: SweepConfig, one: SetConfig, spec: DataSpec, uses_rotations: set[str]) -> Iterator[Job]:
+    # A seed changes neither a BAL file nor a start without random numbers: one stands for all.
+    one_for_all = config.source == "bal" and spec.seed != (one.seeds or config.seeds)[0]
     for method in config.methods if one.methods is None else one.methods:
-        yield Job(spec, method, imports=config.imports)
+        if not (one_for_all and method in ("auto", "oracle")):
+            yield Job(spec, method, imports=config.imports)
     upgrades = (*config.upgrades, *([ADJUSTED] if config.adjust else []))
     named, inits, losses, sources, solvers, orders = (
         mine if (mine := getattr(one, axis)) is not None else getattr(config, axis)
         for axis in ("formulations", "inits", "losses", "rotations", "linear_solvers", "inner_iterations")
     )
     protocols = ("paper",) if config.source == "bal" else config.intrinsics
-    # A seed changes neither a BAL file nor a start at its truth: one stands for all.
-    one_for_all = config.source == "bal" and spec.seed != (one.seeds or config.seeds)[0]
     for formulation, protocol in product(named, protocols):
         rotated = formulation in uses_rotations
         seen = replace(spec, intrinsics="rays" if rotated or protocol == "rays" else "pixels")
@@ -172,7 +173,7 @@ def _of_data(config: SweepConfig, one: SetConfig, spec: DataSpec, uses_rotations
                 for name in solvers or (config.solver.linear_solver,)
                 for terms in ((name != "exact" and orders) or (config.solver.inner_iterations,))
             ],
-            [init for init in inits if init != TRUTH or not one_for_all],
+            [init for init in inits if not one_for_all or (init != TRUTH and (rotated or init not in SEEDLESS))],
             losses,
         )
         for rotations, alpha, beta, (linear_solver, terms), init, loss in variants:

@@ -16,7 +16,7 @@ it is requested again, but count no more: the plan says which do.
 import json
 import os
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -137,21 +137,6 @@ class Store:
         table = table.drop_duplicates("key").sort_values([name for name in order if name in table])
         return table.reset_index(drop=True)
 
-    def archive(self, file: Path) -> None:
-        """All rows of the plan, in single precision, and what sweep.json says: one small file that reports are made of."""
-        rows = self.rows()
-        jobs, missing, _ = self.progress()
-        kept = rows.dropna(axis=1, how="all")
-        # Settings, of which there are few values, stay as they are: rows are chosen by them.
-        measured = [name for name in kept.select_dtypes("float64") if kept[name].nunique() > _SETTINGS]
-        table = pa.Table.from_pandas(kept.astype(dict.fromkeys(measured, "float32")), preserve_index=False)
-        numbers = [field.name for field in table.schema if pa.types.is_floating(field.type)]
-        about = json.dumps({**self.about(), "jobs": jobs, "missing": missing})
-        described = table.replace_schema_metadata({ARCHIVE: about})
-        small: Any = {"compression": "zstd", "compression_level": 19, "use_byte_stream_split": numbers}
-        small["use_dictionary"] = [name for name in table.column_names if name not in numbers]
-        pq.write_table(described, file, **small)
-
     def keys(self) -> set[str]:
         """Keys of the rows that are there, of the plan or not."""
         parts = (self.directory / "rows").glob("part-*.parquet")
@@ -190,6 +175,53 @@ class Store:
             stream.flush()
             os.fsync(stream.fileno())
         staged.replace(path)
+
+
+def gathered(sources: Sequence[Path]) -> tuple[dict[str, Any], Frame]:
+    """Of several sweeps or archives the description of the first, with the jobs of all, and the rows; a row that two of them
+    have counts once."""
+    import pandas as pd
+
+    found = [described(source) for source in sources]
+    about, rows = found[0]
+    if len(found) > 1:
+        rows = pd.concat([rows for _, rows in found if len(rows)], ignore_index=True).drop_duplicates(
+            "key", ignore_index=True
+        )
+        missing = sum(int(one["missing"]) for one, _ in found)
+        about = {**about, "jobs": int(rows["job"].nunique()) + missing, "missing": missing}
+    return about, rows
+
+
+def archive(about: dict[str, Any], rows: Frame, file: Path) -> None:
+    """All rows, in single precision, and what sweep.json says: one small file that reports are made of."""
+    kept = rows.dropna(axis=1, how="all")
+    # Settings, of which there are few values, stay as they are: rows are chosen by them.
+    measured = [name for name in kept.select_dtypes("float64") if kept[name].nunique() > _SETTINGS]
+    table = pa.Table.from_pandas(kept.astype(dict.fromkeys(measured, "float32")), preserve_index=False)
+    numbers = [field.name for field in table.schema if pa.types.is_floating(field.type)]
+    small: Any = {"compression": "zstd", "compression_level": 19, "use_byte_stream_split": numbers}
+    small["use_dictionary"] = [name for name in table.column_names if name not in numbers]
+    pq.write_table(table.replace_schema_metadata({ARCHIVE: json.dumps(about)}), file, **small)
+
+
+def described(source: Path) -> tuple[dict[str, Any], Frame]:
+    """What `sweep.json` of a sweep, or an archive of its rows, says, with the jobs and those missing; and the rows."""
+    if source.is_file():
+        return archived(source)
+    store = Store.existing(source)
+    jobs, missing, _ = store.progress()
+    return {**store.about(), "jobs": jobs, "missing": missing}, store.rows()
+
+
+def archived(file: Path) -> tuple[dict[str, Any], Frame]:
+    """What `initfree bench export --format parquet` wrote: the sweep's description, and its rows."""
+    try:
+        table = pq.ParquetFile(file).read()
+        return json.loads((table.schema.metadata or {})[ARCHIVE]), table.to_pandas()
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        expected = "expected what `initfree bench export --format parquet` wrote"
+        raise InputError(f"{file} is no archive of rows; {expected}") from error
 
 
 def _read(part: Path, columns: list[str] | None = None, advice: str = "delete it to repeat its jobs") -> pa.Table:

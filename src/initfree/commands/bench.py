@@ -91,36 +91,38 @@ def status(directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metava
 
 
 def export(
-    directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")],
+    directories: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="DIR ...")],
     /,
     format: Literal["csv", "latex", "parquet"] = "csv",
     output: OptionalOutput = None,
     overwrite: Overwrite = False,
 ) -> int:
-    """Write a sweep's rows and their summary as files for other programs.
+    """Write a sweep's rows and their summary as files for other programs; those of several sweeps as one.
 
     Args:
-        directory: Output of `initfree bench run`.
+        directories: Outputs of `initfree bench run`, or archives of their rows.
         format: csv: rows.csv and summary.csv; latex: summary.tex; parquet: rows.parquet, an archive that
             `bench reproduction` reads like the sweep.
-        output: Directory to write into; by default DIR/export.
+        output: Directory to write into; by default DIR/export of the first.
         overwrite: Replace in OUTPUT also what was not exported, or what was changed since.
     """
-    from initfree.benchmark import Store
+    from initfree.benchmark.store import archive, gathered
     from initfree.benchmark.summary import latex, summary
     from initfree.io.staged import staged_directory
 
-    rows = Store.existing(directory).rows()
+    if not directories:
+        raise InputError("no sweeps given; expected directories of `initfree bench run`, or Parquet files of their rows")
+    about, rows = gathered(directories)
     if rows.empty:
-        raise InputError(f"{directory} has no rows yet; run `initfree bench run` first")
-    output = output or directory / "export"
+        raise InputError(f"{directories[0]} has no rows yet; run `initfree bench run` first")
+    output = output or directories[0] / "export"
     files = {"csv": ["rows.csv", "summary.csv"], "latex": ["summary.tex"], "parquet": ["rows.parquet"]}[format]
     with staged_directory(output, "bench export", files, overwrite=overwrite) as staging:
         if format == "csv":
             rows.to_csv(staging / "rows.csv", index=False)
             summary(rows).to_csv(staging / "summary.csv", index=False)
         elif format == "parquet":
-            Store.existing(directory).archive(staging / "rows.parquet")
+            archive(about, rows, staging / "rows.parquet")
         else:
             (staging / "summary.tex").write_text(latex(summary(rows)), encoding="utf-8")
     Console(highlight=False, markup=False, emoji=False).print(f"written: {' and '.join(files)} in {output}", soft_wrap=True)

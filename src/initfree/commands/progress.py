@@ -31,20 +31,24 @@ class SweepProgress:
         self._task: TaskID | None = None
         self._logged = time.monotonic()
         self._wait = _LOG_SECONDS[0]
+        self._done = ""
 
     def __enter__(self) -> "SweepProgress":
         self._bar.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._bar.stop()
+        if kind in (KeyboardInterrupt, SystemExit) and self._done:
+            self._print(f"stopped; {self._done} runs are there, and the same command goes on from them")
 
     def __call__(self, progress: "Progress") -> None:
-        now = time.monotonic()
+        now, self._done = time.monotonic(), f"{progress.done} of {progress.jobs}"
         if self._task is None:
             self._task = self._bar.add_task("sweep", total=progress.jobs, note="")
             if not self._console.is_terminal:
                 self._print(f"{progress.done} of {progress.jobs} runs are there; the first ones wait for kernels to compile")
+                self._logged = now
         note = f"{progress.solved_rows} of {progress.rows} rows solved"
         note += f", {progress.errors} errors" if progress.errors else ""
         note += f", {about(progress.seconds_left)} left" if progress.seconds_left else ""

@@ -65,6 +65,9 @@ INITIALIZATIONS: dict[str, Callable[[Tracks, np.random.Generator], Array]] = {
     "spectral-outward": spectral_outward,
 }
 
+SEEDLESS = ("unit-circle", "unit-circle-spectral", "spectral", "spectral-outward")
+"""those without random numbers"""
+
 
 def initialize(name: str, tracks: Tracks, seed: int) -> Array:
     """Cameras (n, 3, 4) of the initialisation `name`."""

@@ -1,4 +1,4 @@
-"""docs/reproduction.md as a short paper: its numbers, from the rows of the sweep `paper`; its words are in a template."""
+"""docs/reproduction.md as a short paper: its numbers, from the rows of the sweep `paper`; its words are in templates."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,13 +9,25 @@ import numpy as np
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from initfree.benchmark.report.cells import CELLS, PROTOCOL, PUBLIC, TERMS, Cell, Mean, means, over_seeds, seeds_of, solved
+from initfree.benchmark.report.cells import (
+    CELLS,
+    PROTOCOL,
+    PUBLIC,
+    TERMS,
+    Cell,
+    Mean,
+    means,
+    over_seeds,
+    seeds_of,
+    solved,
+    with_all_seeds,
+)
 from initfree.benchmark.report.checks import STANDINGS, Check
 from initfree.benchmark.report.failure import roc_auc
 from initfree.benchmark.report.gap_plot import series_runs
 from initfree.benchmark.report.names import FORMULATIONS, PAPER_SETS, PAPER_UPGRADE, VARIANTS, display
 from initfree.benchmark.report.paper import paper_table
-from initfree.benchmark.report.selection import paper_grid, whole_methods
+from initfree.benchmark.report.selection import average, is_bal, paper_grid, whole_methods
 from initfree.benchmark.report.tables.densification import densification_pairs
 from initfree.benchmark.report.tables.rescue import BROKEN, RESCUED, loss_pairs
 
@@ -54,14 +66,39 @@ class Share:
         return f"{100.0 * self.good / self.runs:.0f}%" if self.runs else "–"
 
 
-def page(rows: pd.DataFrame, checks: list[Check], about: dict[str, Any], files: dict[str, Path]) -> str:
-    """The text. `about`: version, date, jobs done and asked for; `files`: figures, the appendix and the archive of rows."""
+@dataclass(frozen=True)
+class Gain:
+    """Of a set's runs from some starts: μ, and the shares of runs that twenty terms and exact steps solve."""
+
+    mu: str
+    power: Share
+    exact: Share
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Of a set: from random cameras, from the unit circle, and from random cameras with six observations a landmark."""
+
+    title: str
+    density: float
+    """observations a landmark"""
+    random: Gain
+    circle: Gain
+    six: Gain
+
+
+def pages(rows: pd.DataFrame, checks: list[Check], about: dict[str, Any], files: dict[str, Path]) -> tuple[str, str]:
+    """The text, and the numbers behind it that stand in the appendix.
+
+    `about`: version, date, jobs done and asked for; `files`: figures, the appendix and the archive of rows.
+    """
     environment = Environment(
         loader=PackageLoader("initfree.benchmark.report"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )  # its product is Markdown: nothing is escaped
-    return environment.get_template("reproduction.md.j2").render(
-        about=about, files=files, **_cells(rows), **_cause(rows), **_upgrade(rows), **_rest(rows, checks)
-    )
+    found = {"about": about, "files": files}
+    found |= _cells(rows) | _cause(rows) | _upgrade(rows) | _rest(rows, checks)
+    page, details = (environment.get_template(f"reproduction{part}.md.j2").render(found) for part in ("", "-details"))
+    return page, details
 
 
 def _cells(rows: pd.DataFrame) -> dict[str, Any]:
@@ -72,7 +109,8 @@ def _cells(rows: pd.DataFrame) -> dict[str, Any]:
         "titles": [cell.title for cell in CELLS],
         "seeds": seeds_of(grids[PROTOCOL]),
         "measured": _measured(grids[PROTOCOL]),
-        "runs": len(rows.drop_duplicates("job")),
+        "runs": len(rows[~is_bal(rows)].drop_duplicates("job")),
+        "bal_runs": len(rows[is_bal(rows)].drop_duplicates("job")),
         "table1": _table1(grids[PROTOCOL], common),
         "sets": _by_set(common),
         **_within(grids[PROTOCOL], densification_pairs(PROTOCOL.of(rows))),
@@ -126,14 +164,14 @@ def _within(grid: pd.DataFrame, dense: pd.DataFrame) -> dict[str, Any]:
     """Entries of the paper's averages in our range of one seed: how many, of how many, and those outside."""
     found: list[tuple[str, float, Mean]] = []
     real = grid.assign(landmark_rmse=grid["landmark_rmse"].where(grid["cameras_recovered"].ne(0)))
-    without: dict[str, Mean] = {}
+    without: list[tuple[float, Mean]] = []
     for by, pose, structure in (("formulation", _POSE, _STRUCTURE), ("init", _INIT, _INIT)):
         for metric in _HEAD:
             table = paper_table(structure if metric == "landmark_rmse" else pose)
             for name, mean in means(grid, by, metric).items():
                 found.append((f"{display(name)} {_HEAD[metric]}", table.value(metric, name), mean))
-        for name, mean in means(real, by, "landmark_rmse").items():
-            without[f"{display(name)} {_HEAD['landmark_rmse']}"] = mean
+        table = paper_table(structure)
+        without += [(table.value("landmark_rmse", k), mean) for k, mean in means(real, by, "landmark_rmse").items()]
     pairs = paper_table("tab:init_cauchy_pose_linear1997_pairs")
     for loss in ("none", "cauchy"):
         for name, mean in means(grid[grid["loss"] == loss], "init", "rotation_auc20").items():
@@ -142,12 +180,14 @@ def _within(grid: pd.DataFrame, dense: pd.DataFrame) -> dict[str, Any]:
     for by, label in (("loss", "tab:summary_densification_delta"), ("formulation", "tab:densification_by_formulation")):
         for name, mean in _change(dense, by).items():
             found.append((f"six observations, {display(name)}", paper_table(label).value("rotation_auc20", name), mean))
-    outside = []
-    for what, theirs, mean in found:
-        if not mean.covers(theirs):
-            kept = f", {without[what]} without the runs that left nothing" if what in without else ""
-            outside.append(f"{what} {mean}{kept} (the paper {theirs:.1f})")
-    return {"inside": len(found) - len(outside), "entries": len(found), "outside": outside}
+    outside = [(what, theirs, mean) for what, theirs, mean in found if not mean.covers(theirs)]
+    return {
+        "inside": len(found) - len(outside),
+        "entries": len(found),
+        "outside": [f"{what} {mean} (the paper {theirs:.1f})" for what, theirs, mean in outside],
+        "only_structure": all("RMSE" in what for what, _, _ in outside),
+        "without": Share(sum(mean.covers(theirs) for theirs, mean in without), len(without)),
+    }
 
 
 def _cause(rows: pd.DataFrame) -> dict[str, Any]:
@@ -207,29 +247,28 @@ def _change(pairs: pd.DataFrame, by: str) -> dict[str, Mean]:
     return {str(name): over_seeds(part) for name, part in by_seed.groupby(by)}
 
 
-def _gaps(rows: pd.DataFrame) -> list[list[str]]:
+def _gaps(rows: pd.DataFrame) -> dict[str, Gains]:
     """Sets 1 to 4 in the paper's visibility: what a term gains, and runs solved, by start and by observations a landmark."""
-    lines = []
-    for name in (*_DENSE, *_SPARSE):
-        cells = [(3, _RANDOM), (3, _CIRCLE), (6, _RANDOM)]
-        parts = {}
-        for solver in ("power", "exact"):
-            here = Cell(solver).of(rows)
-            here = here[(here["set"] == name) & (here["loss"] == "none")]
-            for obs, inits in cells:
-                grid = paper_grid(here, min_obs=obs)
-                parts[solver, obs, inits] = grid[grid["formulation"].isin(_PROJECTIVE) & grid["init"].isin(inits)]
-        density = parts["power", 3, _RANDOM]
-        if density.empty or density["series_gap"].isna().all():
-            continue
-        line = [display(name), f"{(density['observations'] / density['landmarks']).mean():.1f}"]
-        for obs, inits in cells:
-            power, exact = (parts[solver, obs, inits] for solver in ("power", "exact"))
-            gap = power["series_gap"].median()
-            line.append(f"{gap:.3f}" if np.isfinite(gap) else "–")
-            line.append(_share(power).percent + (f" / {_share(exact).percent}" if obs == 3 else ""))
-        lines.append(line)
-    return sorted(lines)
+    grids = {
+        (solver, least): paper_grid(Cell(solver).of(rows), min_obs=least)
+        for solver in ("power", "exact")
+        for least in (3, 6)
+    }
+    plain = {key: grid[(grid["loss"] == "none") & grid["formulation"].isin(_PROJECTIVE)] for key, grid in grids.items()}
+    found = {}
+    for name in sorted((*_DENSE, *_SPARSE)):
+        here = {key: grid[grid["set"] == name] for key, grid in plain.items()}
+
+        def gain(inits: Iterable[str], least: int, here: dict[tuple[str, int], pd.DataFrame] = here) -> Gain:
+            power, exact = (part[part["init"].isin(list(inits))] for part in (here["power", least], here["exact", least]))
+            mu = power["series_gap"].median()
+            return Gain(f"{mu:.3f}" if np.isfinite(mu) else "–", _share(power), _share(exact))
+
+        runs = here["power", 3]
+        if runs["series_gap"].notna().any():
+            density = float((runs["observations"] / runs["landmarks"]).mean())
+            found[name] = Gains(display(name), density, gain(_RANDOM, 3), gain(_CIRCLE, 3), gain(_RANDOM, 6))
+    return found
 
 
 def _worst(rows: pd.DataFrame) -> dict[str, dict[str, Share]]:
@@ -281,7 +320,7 @@ def _exact_on(rows: pd.DataFrame, name: str) -> dict[str, Any]:
 
 def _rest(rows: pd.DataFrame, checks: list[Check]) -> dict[str, Any]:
     grid = paper_grid(PROTOCOL.of(rows), min_obs=None)
-    sound = grid[~(grid["nullity"] > 1)]
+    sound, steps = grid[~(grid["nullity"] > 1)], _steps(grid[grid["min_obs"] == 3])
     auto = whole_methods(PROTOCOL.of(rows))
     auto = auto[auto["method"] == "auto"]
     low = grid[grid["ose_residual"] <= grid.groupby("formulation")["ose_residual"].transform(lambda r: r.quantile(1 / 3))]
@@ -291,4 +330,47 @@ def _rest(rows: pd.DataFrame, checks: list[Check]) -> dict[str, Any]:
         "auto": _share(auto),
         "standing": {word: [c for c in checks if c.standing == word] for word in STANDINGS},
         "claims": len(checks),
+        "ranking": _ranking(grid[grid["min_obs"] == 3]),
+        "steps": steps,
+        "others": _between(ms for name, ms in steps["ms"].items() if name != "rpose"),
+        "circle8": _circle8(rows),
+    }
+
+
+def _ranking(grid: pd.DataFrame) -> dict[str, Any]:
+    """Seeds in which expOSE has the best rotation, in which rOSE has the best translation, and by how much they differ."""
+    pure = with_all_seeds(grid[~grid["rotations"].ne("")])
+    best: dict[str, list[str]] = {"rotation_auc20": [], "translation_auc20": []}
+    apart = []
+    for _, part in pure.groupby("seed"):
+        by = average(part, "formulation", list(best)).set_index("formulation")
+        for metric, names in best.items():
+            names.append(str(by[metric].idxmax()))
+        if {"expose", "rose"} <= set(by.index):
+            apart.append(float(by["rotation_auc20"]["expose"] - by["rotation_auc20"]["rose"]))
+    expose, rose = best["rotation_auc20"].count("expose"), best["translation_auc20"].count("rose")
+    return {"expose": expose, "rose": rose, "seeds": len(best["rotation_auc20"]), "apart": over_seeds(apart)}
+
+
+def _steps(grid: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """By formulation: milliseconds before the refinement for each step of stage 1 (median), and such steps (mean)."""
+    runs = grid.drop_duplicates("job")
+    each = runs.assign(each=1e3 * runs["seconds_ose"] / runs["ose_iterations"]).groupby("formulation")
+    found = each["each"].median(), each["ose_iterations"].mean()
+    return {name: {str(k): float(v) for k, v in part.items()} for name, part in zip(("ms", "steps"), found, strict=True)}
+
+
+def _between(values: Iterable[float]) -> str:
+    found = list(values)
+    return f"{min(found):.1f} to {max(found):.1f}" if found else "–"
+
+
+def _circle8(rows: pd.DataFrame) -> dict[str, Any]:
+    """Set 8 from the unit circle: runs that the upgrade of 2004 makes metric, and RpOSE's that end above a pixel."""
+    grid = paper_grid(Cell(upgrade="linear2004").of(rows))
+    runs = grid[(grid["set"] == "set8") & grid["init"].isin(_CIRCLE) & (grid["loss"] == "none")]
+    rpose = runs[runs["formulation"] == "rpose"]
+    return {
+        "soft": _share(runs[runs["formulation"].isin(("pose", "rose"))]),
+        "rpose": Share(int((rpose["refine_residual"] > 1.0).sum()), len(rpose)),
     }

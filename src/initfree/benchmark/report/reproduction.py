@@ -18,10 +18,10 @@ from initfree.benchmark.report.gap_plot import gap_plot, residual_plot
 from initfree.benchmark.report.in_short import in_short
 from initfree.benchmark.report.markdown import write_section
 from initfree.benchmark.report.names import PAPER_UPGRADE, display
-from initfree.benchmark.report.paper_page import page
+from initfree.benchmark.report.paper_page import pages
 from initfree.benchmark.report.selection import is_bal, paper_grid
 from initfree.benchmark.report.solver_plot import solver_plot
-from initfree.benchmark.report.sweep import Sweep, archived, load_sweep
+from initfree.benchmark.report.sweep import Sweep, load_sweep
 from initfree.benchmark.report.table import Table
 from initfree.benchmark.report.tables import appendix_tables, summary_tables
 from initfree.benchmark.report.tables.axes import conditions_table, weights_table
@@ -29,7 +29,7 @@ from initfree.benchmark.report.tables.bal import bal_summary_table
 from initfree.benchmark.report.tables.protocol import nullity_table, sound_sets_table, stopping_table
 from initfree.benchmark.report.tables.solvers import Descent, descents, solvers_table
 from initfree.benchmark.report.upgrade_plot import upgrade_plot
-from initfree.benchmark.store import Store
+from initfree.benchmark.store import described
 from initfree.errors import InputError
 from initfree.io.staged import staged_file
 
@@ -82,8 +82,10 @@ def write_reproduction(directories: list[Path], output: Path, *, overwrite: bool
         with staged_file(figures["upgrade"], "bench reproduction", overwrite=overwrite) as staged:
             upgrade_plot(sweep, staged)
     files = {name: file for name, file in figures.items() if file.is_file()} | {"appendix": appendix}
-    write_section(output, MARK, page(rows, checks, _about(runs), files))
-    write_section(appendix, MARK, _tables(judged, runs, checks, appendix, overwrite, both_solvers(rows)))
+    page, details = pages(rows, checks, _about(runs), files)
+    write_section(output, MARK, page)
+    tables = _tables(judged, runs, checks, appendix, overwrite, both_solvers(rows))
+    write_section(appendix, MARK, f"{details}\n{tables}")
 
 
 CHANGED = {
@@ -138,18 +140,12 @@ def merged(directories: list[Path]) -> Sweep:
 
 
 def _run(source: Path) -> Run:
-    if source.is_file():
-        about, rows = archived(source)
-        jobs, missing = int(about["jobs"]), int(about["missing"])
-    else:
-        store = Store.existing(source)
-        about, rows = store.about(), store.rows()
-        jobs, missing, _ = store.progress()
+    about, rows = described(source)
     first = rows.drop_duplicates("job")
     seeds = {int(str(seed)): len(part) for seed, part in first.groupby("seed")}
     sets, name = tuple(sorted(first["set"].unique())), str(about["name"])
     date = str(about.get("starts", [{}])[-1].get("started", ""))[:10]
-    return Run(name, jobs, missing, seeds, sets, _changed(name, about.get("config", {})), date)
+    return Run(name, int(about["jobs"]), int(about["missing"]), seeds, sets, _changed(name, about.get("config", {})), date)
 
 
 def _changed(name: str, config: dict[str, Any]) -> str:

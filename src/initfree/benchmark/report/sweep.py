@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from initfree.benchmark.pictures import picture_name
 from initfree.benchmark.report.names import AUCS
-from initfree.benchmark.store import ARCHIVE, Store
+from initfree.benchmark.store import Store, archived
 from initfree.errors import InputError
 
 _TEXT = (
@@ -73,16 +71,6 @@ def load_sweep(directory: Path) -> Sweep:
     if rows.empty:
         raise InputError(f"{directory} holds no rows/part-*.parquet with rows; expected the output of `initfree bench run`")
     return Sweep(directory, complete(rows, directory), store.about())
-
-
-def archived(file: Path) -> tuple[dict[str, Any], pd.DataFrame]:
-    """What `initfree bench export --format parquet` wrote: the sweep's description, and its rows."""
-    try:
-        table = pq.ParquetFile(file).read()
-        return json.loads((table.schema.metadata or {})[ARCHIVE]), table.to_pandas()
-    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        expected = "expected what `initfree bench export --format parquet` wrote"
-        raise InputError(f"{file} is no archive of rows; {expected}") from error
 
 
 def complete(rows: pd.DataFrame, source: object = "rows") -> pd.DataFrame:

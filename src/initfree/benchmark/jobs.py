@@ -163,6 +163,7 @@ def _of_data(config: SweepConfig, one: SetConfig, spec: DataSpec, uses_rotations
     protocols = ("paper",) if config.source == "bal" else config.intrinsics
     for formulation, protocol in product(named, protocols):
         rotated = formulation in uses_rotations
+        starts: Any = [i for i in inits if not (one_for_all and (i == TRUTH or (i in SEEDLESS and not rotated)))]
         seen = replace(spec, intrinsics="rays" if rotated or protocol == "rays" else "pixels")
         variants = product(
             sources if rotated else ("",),
@@ -173,7 +174,7 @@ def _of_data(config: SweepConfig, one: SetConfig, spec: DataSpec, uses_rotations
                 for name in solvers or (config.solver.linear_solver,)
                 for terms in ((name != "exact" and orders) or (config.solver.inner_iterations,))
             ],
-            [init for init in inits if not one_for_all or (init != TRUTH and (rotated or init not in SEEDLESS))],
+            starts,
             losses,
         )
         for rotations, alpha, beta, (linear_solver, terms), init, loss in variants:

@@ -163,9 +163,9 @@ def _of_data(config: SweepConfig, one: SetConfig, spec: DataSpec, uses_rotations
     protocols = ("paper",) if config.source == "bal" else config.intrinsics
     for formulation, protocol in product(named, protocols):
         rotated = formulation in uses_rotations
-        starts: Any = [i for i in inits if not (one_for_all and (i == TRUTH or (i in SEEDLESS and not rotated)))]
+        starts = [i for i in inits if not (one_for_all and (i == TRUTH or (i in SEEDLESS and not rotated)))]
         seen = replace(spec, intrinsics="rays" if rotated or protocol == "rays" else "pixels")
-        variants = product(
+        variants: Iterator[tuple[Any, ...]] = product(
             sources if rotated else ("",),
             config.alphas or (config.solver.alpha,),
             (config.betas if rotated else ()) or (config.solver.beta,),

@@ -3,8 +3,9 @@
     INITFREE_DATA=... python benchmarks/engines.py
 
 plain: tuples in place of vector registers (`engine/choice.py`); band: every system factorised in a band, none by a
-dissection; one-range: all landmarks in one range (`engine/reduction.py`). Each has a process of its own. The least of some
-solves counts, so that compiling and loading does not.
+dissection; one-range: all landmarks in one range (`engine/reduction.py`); numeric: derivatives of all lenses by differences
+(`stages/euclidean/opencv_lenses.py`). Each has a process of its own. The least of some solves counts, so that compiling and
+loading does not.
 """
 
 import json
@@ -25,11 +26,13 @@ from survey import problem_of, survey
 import initfree
 from initfree.engine import factorisation, reduction
 from initfree.generator import generate
+from initfree.stages.euclidean import opencv_lenses
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
-Engine = Literal["default", "plain", "band", "one-range"]
+Engine = Literal["default", "plain", "band", "one-range", "numeric"]
 CHANGED = {
     "band": (factorisation, {"_SPARSE": math.inf}),
+    "numeric": (opencv_lenses, {"PLACES": {}}),
     "one-range": (reduction, {"_IN_CACHE": 10**12, "_LARGE": 10**12, "_MOST": (1, 1)}),
 }
 """constants of a module"""

@@ -306,7 +306,7 @@ def one_scene(e: Evidence) -> Finding | None:
         return None
     rotation, most = e.near_far[0], T.CLEAR_NEAR_FAR
     if 100.0 - rotation > most and e.random_halves is not None:
-        most = max(most, T.MAX_NEAR_FAR * (100.0 - e.random_halves[0]))
+        most = max(most, T.MAX_NEAR_FAR * (100.0 - e.random_halves[0]), e.near_far_expected)
     margin = 1.0 - (100.0 - rotation) / most
     reason = (
         f"near and far landmarks contradict each other (AUC@20 {rotation:.0f} between the cameras of either): something "

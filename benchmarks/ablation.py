@@ -35,7 +35,7 @@ import initfree
 from initfree.api import as_model
 from initfree.auto import strategy
 from initfree.auto.finish import FINISH, MEND, finished, mended
-from initfree.auto.search import ROUNDS
+from initfree.auto.search import ROUNDS, STATED
 from initfree.benchmark.data import true_reconstruction
 from initfree.benchmark.methods import adjust_from_truth
 from initfree.benchmark.report.markdown import write_section
@@ -191,10 +191,11 @@ def watched() -> Iterator[tuple[set[str], dict[str, float]]]:
 
         return run
 
-    rounds = tuple(one._replace(starts=watch(one.name, one.starts)) for one in ROUNDS)
+    rounds, stated = (tuple(one._replace(starts=watch(one.name, one.starts)) for one in of) for of in (ROUNDS, STATED))
     finish, mend = (tuple(replace(step, run=watch(step.name, step.run)) for step in steps) for steps in (FINISH, MEND))
     with (
-        patch.object(strategy, "ROUNDS", rounds),
+        patch.object(strategy._searched, "__defaults__", (rounds,)),
+        patch.object(strategy, "STATED", stated),
         patch.object(strategy, "finished", partial(finished, steps=finish)),
         patch.object(strategy, "mended", partial(mended, steps=mend)),
     ):

@@ -2,7 +2,7 @@
 
     INITFREE_DATA=... python benchmarks/engines.py
 
-plain: tuples in place of vector registers (`engine/choice.py`); band: every system factorised in a band, none by a
+plain: tuples in place of vector registers (`engine/choice.py`); band, dissection: every system factorised in a band, or by a
 dissection; one-range: all landmarks in one range (`engine/reduction.py`); numeric: derivatives of all lenses by differences
 (`stages/euclidean/opencv_lenses.py`). Each has a process of its own. The least of some solves counts, so that compiling and
 loading does not.
@@ -29,9 +29,10 @@ from initfree.generator import generate
 from initfree.stages.euclidean import opencv_lenses
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
-Engine = Literal["default", "plain", "band", "one-range", "numeric"]
+Engine = Literal["default", "plain", "band", "dissection", "one-range", "numeric"]
 CHANGED = {
     "band": (factorisation, {"_SPARSE": math.inf}),
+    "dissection": (factorisation, {"_SPARSE": 0, "_WORTHWHILE": math.inf}),
     "numeric": (opencv_lenses, {"PLACES": {}}),
     "one-range": (reduction, {"_IN_CACHE": 10**12, "_LARGE": 10**12, "_MOST": (1, 1)}),
 }

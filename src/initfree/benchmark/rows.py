@@ -17,7 +17,6 @@ FAILED_AUC = 20.0
 FAILED_RMSE = 30.0
 
 _METRICS = [field.name for field in fields(Metrics) if field.name != "cameras"]
-_COUNTS = {"cameras_recovered", "landmarks_compared"}
 SECONDS = ("seconds_ose", "seconds_refine", "seconds_upgrade", "seconds_adjust", "seconds_total")
 """the only columns that differ between two runs of a job"""
 

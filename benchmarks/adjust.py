@@ -2,10 +2,11 @@
 
     INITFREE_DATA=... OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python benchmarks/adjust.py --survey 300
 
-South Building, the models of photographs, BAL's problems and a generated survey, each from the same start: poses and
-points of the model, moved by a little noise (BAL's as they are in the file). Both with COLMAP's defaults: least
-squares, focal lengths and distortion free. CPU seconds of ours are those of `initfree.adjust` as a whole,
-with reading the objects of the model and making new ones; those of Ceres are of building the problem and solving it.
+South Building, the models of photographs, real tracks with the true cameras, BAL's problems, two sets and a generated
+survey, each from the same start: poses and points of the model, moved by a little noise (BAL's as they are in the file).
+Both with COLMAP's defaults: least squares, focal lengths and distortion free. CPU seconds of ours are those of
+`initfree.adjust` as a whole, with reading the objects of the model and making new ones; those of Ceres are of building the
+problem and solving it.
 Ceres chooses its linear solver by the number of images as pycolmap does, on one thread and on two; then each of three
 on one. The share is ours over theirs, on one thread and on two.
 """
@@ -19,6 +20,7 @@ import numpy as np
 import pycolmap
 import tyro
 from data import data_directory
+from foreign_models import measured
 from scipy.spatial.transform import Rotation
 from survey import survey
 
@@ -29,6 +31,7 @@ from initfree.io.quiet import quiet
 from initfree.models.adjust import Adjusted, adjust
 
 SOLVERS = ("DENSE_SCHUR", "SPARSE_SCHUR", "ITERATIVE_SCHUR")
+REAL, SETS = ("fountain-p11", "castle-p19"), ("set2", "set6")
 MOST_DENSE = 150
 """images up to which DENSE_SCHUR is tried"""
 
@@ -71,6 +74,12 @@ def models(options: Options) -> Iterator[tuple[str, pycolmap.Reconstruction]]:
     for path in sorted(root.glob("bal/*.bz2")) + sorted(root.glob("bal/*.txt")):
         if not options.only or path.name.partition("-")[0] in options.only:
             yield path.name.split("-pre")[0], model_of(path)
+    for name in REAL:
+        if not options.only or name in options.only:
+            yield name, moved(measured(root / "real" / name / "input", root / "real" / name / "gt").given)
+    for name in SETS:
+        if not options.only or name in options.only:
+            yield name, moved(generate(name, seed=0, noise=0.5, shuffle=True).to_colmap(noisy=True))
     if options.survey and (not options.only or "survey" in options.only):
         made = generate(survey(options.survey), seed=0, noise=0.5, shuffle=True)
         yield f"survey of {options.survey}", moved(made.to_colmap(noisy=True))

@@ -29,6 +29,7 @@ from initfree.errors import InputError
 from initfree.generator import generate
 from initfree.generator.database import write_database
 from initfree.io.colmap import reconstruction_of
+from initfree.io.load import load_observations
 from initfree.models.check import check
 from initfree.models.judged import without_images
 
@@ -183,7 +184,7 @@ def judge(folder: Path, rows: Path, alone: bool = False) -> None:
     done = {row["path"] for row in there if row["alone"] == alone}
     for path in sorted(folder.glob("*/*/label.json"), key=lambda one: one.parts[-3].rpartition("-")[::-1]):
         name, database = f"{path.parts[-3]}/{path.parts[-2]}", path.parents[1] / DATABASE
-        database = database if database.exists() and path.parts[-2] not in ELSEWHERE else None
+        database = database if path.parts[-2] not in ELSEWHERE and verified(database) else None
         if name in done or not (path.parents[1] / "done").exists():
             continue
         row = json.loads(path.read_text())
@@ -209,6 +210,17 @@ def judge(folder: Path, rows: Path, alone: bool = False) -> None:
         with rows.open("a") as file:
             file.write(json.dumps(row) + "\n")
         print(name, row["label"], row["verdict"], flush=True)
+
+
+def verified(database: Path) -> bool:
+    """Whether it has verified matches: of thin sets COLMAP verifies none."""
+    if not database.exists():
+        return False
+    try:
+        load_observations(database)
+    except InputError:
+        return False
+    return True
 
 
 def show(rows: Path, half: Literal["tuned", "held out"] | None = None, names: bool = False) -> None:

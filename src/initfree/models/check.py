@@ -228,7 +228,7 @@ def _check(model: pycolmap.Reconstruction, source: str, seen: Observations | Non
         judged[ALL] = certify(*all_observations(model, seen, status))
     e = judged[OWN if own else ALL].evidence
     cameras = intrinsics(e)
-    witnesses = [certified(certificate, where) for where, certificate in judged.items()]
+    witnesses = _certificates(judged)
     witnesses += [at_optimum(e), contradicted(e.problem, cameras), held(e), placed(e)]
     witnesses.append(unjudged(posed, [certificate.evidence.problem for certificate in judged.values()]))
     *_, certificate = judged.values()
@@ -236,7 +236,7 @@ def _check(model: pycolmap.Reconstruction, source: str, seen: Observations | Non
         witness = independent(certificate.evidence)
         if witness.weight < DOUBT:
             judged = {where: judge(one.evidence.adding(confirmed=frozenset({"start"}))) for where, one in judged.items()}
-            witnesses[: len(judged)] = [certified(one, where) for where, one in judged.items()]
+            witnesses[: len(judged)] = _certificates(judged)
             *_, certificate = judged.values()
         witnesses.append(witness)
     against = sorted((one for one in witnesses if one.refuses), key=lambda one: -one.weight)
@@ -248,6 +248,15 @@ def _check(model: pycolmap.Reconstruction, source: str, seen: Observations | Non
         verdict, "; ".join(sentences), max(one.weight for one in witnesses), tuple(witnesses), images, cameras,
         _ambiguity(certificate), _weakest(certificate), certificate, model, source, None if seen is None else seen.source,
     )  # fmt: skip
+
+
+def _certificates(judged: dict[str, Certificate]) -> list[Witness]:
+    """All matches may have what the model's own observations lack, where they hold the same images together."""
+    *_, more = judged.values()
+    return [
+        certified(one, where, more if one is not more and set(one.evidence.names) <= set(more.evidence.names) else None)
+        for where, one in judged.items()
+    ]
 
 
 def _could_settle(witnesses: list[Witness], certificates: list[Certificate], *, matched: bool) -> bool:

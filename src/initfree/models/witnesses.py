@@ -14,6 +14,7 @@ from scipy.spatial.transform import Rotation
 from initfree.auto.strategy import solve_auto
 from initfree.certificate import Certificate, Evidence
 from initfree.certificate.checks import (
+    CERTAIN_CAMERAS,
     CERTAIN_FOCAL_LENGTH,
     DETERMINED,
     EVEN_CAMERAS,
@@ -57,6 +58,8 @@ _SAMPLED = 200
 JOINTS = {"even joints", "safe joints", ONE_JOINT}
 OPEN = JOINTS | {CERTAIN_FOCAL_LENGTH, "focal length", "one focal length"}
 """checks of the certificate that say that something is open, not that the model is wrong"""
+FEWNESS = {"spread", "weakest joint", "consensus of every camera", "hinge", DETERMINED, CERTAIN_CAMERAS}
+"""checks of the certificate that say that there are too few observations, or in too few places"""
 _GRADED = 0.09
 """by how much the strongest doubt weighs more than the weakest"""
 _STEPS = 30
@@ -117,17 +120,21 @@ def unjudged(posed: tuple[str, ...], judged: Sequence[Problem]) -> Witness:
     return Witness("unjudged images", UNJUDGED if gone else 0.0, sentence if gone else "every image is judged", gone)
 
 
-def certified(certificate: Certificate, where: str) -> Witness:
+def certified(certificate: Certificate, where: str, more: Certificate | None = None) -> Witness:
     """What the certificate says.
+
+    Too few observations of the model itself are no objection where the matches that it was made from, `more`, are enough.
 
     A focal length that the observations leave open is a doubt, and so is a joint that fits less than the rest, or whose
     misfits agree on another one: two parts are joined wrongly, or many matches are of things that only look alike, and with
     exhaustive matches of repeated things the wrong ones may be the more.
     """
-    failed = [f for f in certificate.findings if not (f.passed or settled(certificate.evidence, f))]
+    enough = set() if more is None else FEWNESS & {f.check for f in more.findings if f.passed}
+    failed = [f for f in certificate.findings if not (f.passed or f.check in enough or settled(certificate.evidence, f))]
     hard = [f for f in failed if not (f.doubt or f.check in OPEN)]
     counted = hard or failed
-    sentence = f"{where}: {'; '.join(dict.fromkeys(f.reason for f in counted)) if counted else certificate.reason}"
+    agrees = certificate.reason if certificate.accepted else "they fit, and there are enough among all matches"
+    sentence = f"{where}: {'; '.join(dict.fromkeys(f.reason for f in counted)) or agrees}"
     if not hard and any(f.check in JOINTS for f in failed):
         sentence += " (two parts are joined wrongly, or many matches are of things that only look alike)"
     worst = max((-f.margin for f in counted), default=0.0)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,9 +10,11 @@ from models import to_reconstruction
 from synthetic import ring
 
 from initfree.commands.cli import main
+from initfree.drawing.raster import Look, picture
 from initfree.errors import InputError
 from initfree.io.alignment import Alignment, align
 from initfree.io.convert import convert
+from initfree.viewer import read_scene
 
 FRAMES, LENGTH = 150, 0.4
 
@@ -86,6 +89,36 @@ def test_one_option_says_it_all_and_solve_takes_it_too(array, tmp_path):
     for words in told:
         assert exit_code("solve", folder / "wand.csv", "--output", tmp_path / "none", *words) == 2
     assert not (tmp_path / "none").exists()
+
+
+def test_pictures_show_the_floor_and_the_names_of_the_cameras(array, tmp_path):
+    """In the world of the measurements, in which the steps of the solve end too."""
+    folder, truth = array
+    out, ground = tmp_path / "out", ["--ground", "0/south", "0/east", "0/north"]
+    scale = ["--scale", LENGTH, "--scale-points", "/tip", "/tail"]
+    assert exit_code("solve", folder / "wand.csv", "--output", out, *scale, *ground, "--origin", "0/tip") == 0
+    scene = read_scene(out)
+    heights = truth.centres[:, 2] + 1.0  # above the ground z = -1
+    order = [f"cam{k}" for k in range(6)]
+    centres = scene.model.centres[[scene.model.images.index(name) for name in order]]
+    assert scene.up == (0.0, 0.0, 1.0)
+    assert scene.floor is not None
+    assert np.allclose(centres[:, 2] - scene.floor, heights, atol=0.03)
+    ends = np.array(scene.floor_lines())
+    assert (ends[..., 2] == scene.floor).all()
+    assert (ends[..., :2].min(axis=(0, 1)) <= centres[:, :2].min(axis=0)).all()
+    assert (ends[..., :2].max(axis=(0, 1)) >= centres[:, :2].max(axis=0)).all()
+    assert scene.frame_words == f"floor, squares of {scene.square:g} (unit of --scale)"
+    assert scene.names_shown
+    assert scene.steps is not None
+    last = scene.steps.centres[-1][[scene.steps.names.index(name) for name in order]]
+    assert np.allclose(last, centres, atol=0.02)
+    assert scene.frame_words in (out / "summary.html").read_text()
+    bare = replace(scene, floor=None, thing="image")
+    assert (np.asarray(picture(scene, Look(300, 200))) != np.asarray(picture(bare, Look(300, 200)))).any()
+    # Without measurements, none is drawn.
+    assert read_scene(folder / "out").floor_lines() == []
+    assert read_scene(folder / "out").up == (0.0, -1.0, 0.0)
 
 
 def test_what_is_not_asked_for_stays(array):

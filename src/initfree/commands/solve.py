@@ -154,8 +154,19 @@ def solve(
         took = time.perf_counter() - began - progress.compiled
         asked = {"intrinsics": intrinsics, "image_list": image_list, "images": images, "truth": truth, "parts": parts}
         facts = {"options": _options(asked | asdict(alignment)), "truth": named, "metrics": scores, "seconds": took}
-        run = write_into(result, staging, images, others=results[1:], summary=summary, **facts)
-        misplaced = _align(staging, alignment)
+        misplaced: InputError | None = None
+
+        def aligned(staging: Path) -> dict[str, Any] | None:
+            # A place that was not reconstructed does not cost the solve.
+            nonlocal misplaced
+            try:
+                return align_written(staging, alignment)
+            except InputError as error:
+                misplaced = error
+                return None
+
+        settle = aligned if alignment.asked else None
+        run = write_into(result, staging, images, others=results[1:], summary=summary, settle=settle, **facts)
         if alignment.scale is not None and misplaced is None:
             run["uncertainty"]["scene_extent_in_unit_of_scale"] = _extent(result, staging)
             write_json(staging / "run.json", run)
@@ -182,17 +193,6 @@ def _compile(progress: SolveProgress) -> None:
 
         with progress.compiling():
             compile_all()
-
-
-def _align(staging: Path, alignment: Alignment) -> InputError | None:
-    """Why the alignment of the options is impossible: a place that was not reconstructed does not cost the solve."""
-    if not alignment.asked:
-        return None
-    try:
-        align_written(staging, alignment)
-    except InputError as error:
-        return error
-    return None
 
 
 def _extent(result: Result, staging: Path) -> float:

@@ -15,6 +15,7 @@ _FINE = 2
 _UNDER = 0.03
 """of the distance: so far behind lies a second model, nearly in the same places, that must not shine through the first"""
 _BACKGROUND = {False: (255, 255, 255), True: (18, 22, 28)}
+_FLOOR = {False: "#dfe3e8", True: "#2c3440"}
 _INK = {False: (102, 112, 133), True: (152, 162, 179)}
 
 
@@ -64,6 +65,7 @@ def picture(scene: Scene, look: Look | None = None) -> Image.Image:
     image = Image.fromarray(canvas)
     draw = ImageDraw.Draw(image)
     shape, size = scene.shape, scene.size
+    view.lines(draw, scene.floor_lines(), _FLOOR[look.dark], 1)
     if look.sharing:
         view.lines(draw, [(centres[i], centres[j]) for i, j, _ in scene.edges()], NEUTRAL, 1)
     joint = set(scene.joint.tolist()) if scene.accepted is False and look.step is None else set()
@@ -77,14 +79,27 @@ def picture(scene: Scene, look: Look | None = None) -> Image.Image:
         colour = FAILED if k in failing else JOINT if k in joint else GOOD
         view.frustum(draw, centres[k], R[k], shape[k], size, colour)
     image = image.resize((look.width, look.height), Image.Resampling.LANCZOS)
+    if scene.names_shown:
+        _label(image, view.project(centres)[0] / _FINE, model.images, look.dark)
     if look.legend:
         _legend(image, _colouring(scene, look.colouring), look.dark)
+        ImageDraw.Draw(image).text(
+            (16, image.height - 46), scene.frame_words, fill=_INK[look.dark], font=ImageFont.load_default(15), anchor="lm"
+        )
     return image
 
 
 def _colouring(scene: Scene, name: str | None) -> Colouring:
     named = {one.name: one for one in scene.colourings}
     return named[name] if name in named else scene.colourings[0]
+
+
+def _label(image: Image.Image, places: Array, names: tuple[str, ...], dark: bool) -> None:
+    """The names of the cameras, each above its place."""
+    draw, font = ImageDraw.Draw(image), ImageFont.load_default(14)
+    for (x, y), name in zip(places.tolist(), names, strict=True):
+        if np.isfinite([x, y]).all():
+            draw.text((x, y - 8), name, fill=_INK[dark], font=font, anchor="mb")
 
 
 def _legend(image: Image.Image, colouring: Colouring, dark: bool) -> None:

@@ -32,6 +32,10 @@ _BACK = 2.7
 """distance of the eye from what it looks at, in reaches; that of scene.js"""
 _IN_FRONT, _SMALLEST, _NEARER = 2.0, 2.6, 0.8
 """of the eye: farther back than the cameras, at most so much farther than the scene needs; closer than a ring needs"""
+_MOST_NAMES = 40
+"""cameras of an array of which a picture has the names"""
+_SQUARES = 10.0
+"""of the floor, at most, along the scene"""
 _FRAMED = 0.9
 """share of the scene that a picture frames"""
 
@@ -111,6 +115,46 @@ class Scene:
     other: Model | None = None
     """the truth, or a second model, in the world of the first"""
     up: tuple[float, float, float] = (0.0, -1.0, 0.0)
+    floor: float | None = None
+    """its z, where that is known"""
+    unit: bool = False
+    """whether lengths are in a unit that the user gave"""
+    thing: str = "image"
+    """what has a name: an image, or a camera of an array"""
+
+    @cached_property
+    def square(self) -> float:
+        """Side of the floor's squares: 1, 2 or 5 times a power of ten."""
+        least = float(np.ptp(self.core, axis=0).max()) / _SQUARES
+        ten = 10.0 ** np.floor(np.log10(max(least, 1e-12)))
+        return float(ten * next(step for step in (1.0, 2.0, 5.0, 10.0) if step * ten >= least))
+
+    def floor_lines(self) -> list[tuple[Array, Array]]:
+        """Squares below the cameras; none where no floor is known."""
+        if self.floor is None:
+            return []
+        low, high = (
+            self.square * f(g(self.core[:, :2], axis=0) / self.square) for f, g in ((np.floor, np.min), (np.ceil, np.max))
+        )
+        lines = []
+        for axis in (0, 1):
+            for value in np.arange(low[axis], high[axis] + self.square / 2, self.square):
+                ends = np.array([[0.0, 0.0, self.floor], [0.0, 0.0, self.floor]])
+                ends[:, axis] = value
+                ends[:, 1 - axis] = low[1 - axis], high[1 - axis]
+                lines.append((ends[0], ends[1]))
+        return lines
+
+    @property
+    def names_shown(self) -> bool:
+        """Those of the cameras of an array are worth their place in a picture."""
+        return self.thing == "camera" and len(self.model.images) <= _MOST_NAMES
+
+    @property
+    def frame_words(self) -> str:
+        """What is known of the frame, for a legend."""
+        unit = f"{self.square:g}" + (" (unit of --scale)" if self.unit else "")
+        return f"floor, squares of {unit}" if self.floor is not None else ""
 
     @property
     def core(self) -> Array:
@@ -225,6 +269,10 @@ class Scene:
             "residuals": [None if v is None else round(v, 3) for v in self.residuals],
             "worst_first": self.worst_first,
             "left_out": list(self.left_out),
+            "thing": self.thing,
+            "names_shown": self.names_shown,
+            "floor": [[float(f"{v:.6g}") for v in (*a, *b)] for a, b in self.floor_lines()],
+            "frame_words": self.frame_words,
             "steps": [] if moments is None else _moments(moments, model.images, box),
             "step_rows": None if moments is None else _rows(model.ids[kept], order, moments.ids),
         }
@@ -311,7 +359,7 @@ def scene_of(
         matrix = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(seen), len(images)))
         sharing = csr_array(matrix.T @ matrix)
     name = {image: k for k, image in enumerate(shown.images)}
-    certificate = run.get("certificate") or {}
+    certificate, frame = run.get("certificate") or {}, run.get("frame") or {}
     joint = [name[one] for one in (run.get("weakest_joint") or {}).get("images", []) if one in name]
     failing = [name[one] for one in certificate.get("failing", []) if one in name]
     dropped = ((run.get("problem") or {}).get("dropped") or {}).get("images", [])
@@ -328,6 +376,10 @@ def scene_of(
         verdict=str(run.get("verdict") or certificate.get("reason") or ""),
         accepted=certificate.get("accepted"),
         steps=steps,
+        up=(0.0, 0.0, 1.0) if frame.get("z_up") else (0.0, -1.0, 0.0),
+        floor=frame.get("floor"),
+        unit=bool(frame.get("unit")),
+        thing="camera" if (run.get("problem") or {}).get("array") else "image",
     )
 
 
@@ -377,17 +429,17 @@ def _colourings(
     if (source != np.array(GREY, dtype=np.uint8)).any():
         found.insert(0, Colouring(SOURCE, source))
     else:
-        found.insert(0, _shaded(model))
+        found.insert(0, _shaded(model, z_up=bool((run.get("frame") or {}).get("z_up"))))
     return tuple(found)
 
 
-def _shaded(model: Model) -> Colouring:
+def _shaded(model: Model, *, z_up: bool) -> Colouring:
     """By depth where the cameras look one way, else by height: shape for the eye where no colours are known."""
     ahead = model.R[:, 2].mean(axis=0)
     if np.linalg.norm(ahead) > _ONE_WAY:
         axis = ahead / np.linalg.norm(ahead)
         return _scaled("depth", (model.xyz - model.centres.mean(axis=0)) @ axis, "")
-    return _scaled("height", -model.xyz[:, 1], "")
+    return _scaled("height", model.xyz[:, 2] if z_up else -model.xyz[:, 1], "")
 
 
 def _scaled(name: str, values: Array, unit: str) -> Colouring:

@@ -1,6 +1,6 @@
 """The way of a solve as a file: trace.npz, beside the model and in its world, 16 bits a number."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,11 @@ class Steps:
         some = self.xyz[k][:, ::every]
         return Steps(stages, self.index[k], self.cost[k], self.R[k], self.centres[k], some, self.names, self.ids[::every])
 
+    def moved(self, s: float, turn: Array, shift: Array) -> "Steps":
+        """In a world that a similarity leads to."""
+        centres, xyz = (s * points @ turn.T + shift for points in (self.centres, self.xyz))
+        return replace(self, R=self.R @ turn.T, centres=centres, xyz=xyz)
+
     def write(self, path: Path) -> None:
         last = np.concatenate([self.centres[-1], self.xyz[-1]])
         last = last[np.isfinite(last).all(axis=1)]
@@ -120,16 +125,15 @@ def steps_of(
     """The moments in a world that a similarity leads to; None where there are none."""
     if not moments:
         return None
-    s, turn, shift = world
     kept = np.unique(np.linspace(0, len(moments) - 1, min(most, len(moments))).round().astype(int))
     some = [moments[k] for k in kept]
     return Steps(
         tuple(m.stage for m in some),
         np.array([m.index for m in some]),
         np.array([m.cost for m in some]),
-        np.stack([m.R @ turn.T for m in some]),
-        np.stack([s * m.centres @ turn.T + shift for m in some]),
-        np.stack([s * m.xyz @ turn.T + shift for m in some]),
+        np.stack([m.R for m in some]),
+        np.stack([m.centres for m in some]),
+        np.stack([m.xyz for m in some]),
         names,
         ids,
-    )
+    ).moved(*world)

@@ -9,12 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from io import TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pycolmap
 
 from initfree.data.files import opened
 from initfree.data.tracks import Array
+from initfree.drawing.steps import FILE as TRACE
+from initfree.drawing.steps import Steps
 from initfree.errors import InputError, in_words
 
 MOMENTS = "landmarks.csv"
@@ -134,10 +137,12 @@ class Places:
         return float(np.linalg.norm(self.middle(first) - self.middle(second)))
 
 
-def align(model: pycolmap.Reconstruction, wanted: Alignment, moments: dict[int, tuple[str, str]]) -> None:
-    """Rotate, move and scale the model, X -> s Q (X - o), by the measurements in `wanted`."""
+def align(
+    model: pycolmap.Reconstruction, wanted: Alignment, moments: dict[int, tuple[str, str]]
+) -> tuple[float, Array, Array, float | None]:
+    """Rotate, move and scale the model, X -> s Q X + t, by the measurements in `wanted`; s, Q, t and the z of the floor."""
     if not wanted.asked:
-        return
+        return 1.0, np.eye(3), np.zeros(3), None
     wanted = wanted.spelled_out()
     if (wanted.scale is None) != (wanted.scale_points is None):
         raise InputError("--scale and --scale-points belong together; expected a length and the two places it lies between")
@@ -167,7 +172,9 @@ def align(model: pycolmap.Reconstruction, wanted: Alignment, moments: dict[int, 
         # On the ground, below the middle of the cameras.
         middle = turn @ np.mean(list(cameras.values()), axis=0)
         origin = turn.T @ np.array([middle[0], middle[1], height])
-    model.transform(pycolmap.Sim3d(scale, pycolmap.Rotation3d(turn), -scale * (turn @ origin)))
+    shift = -scale * (turn @ origin)
+    model.transform(pycolmap.Sim3d(scale, pycolmap.Rotation3d(turn), shift))
+    return scale, turn, shift, None if height is None else scale * height + float(shift[2])
 
 
 def _ground(names: tuple[str, ...], places: Places) -> tuple[Array, float]:
@@ -193,11 +200,15 @@ def _frame(up: Array, along: Array) -> Array:
     return np.stack([x, np.cross(z, x), z]).astype(np.float64)
 
 
-def align_written(directory: Path, wanted: Alignment) -> None:
-    """Align the model that a solve has written into its directory."""
+def align_written(directory: Path, wanted: Alignment) -> dict[str, Any]:
+    """Align the model that a solve has written into its directory, and its steps; what is known of the frame then."""
     model = pycolmap.Reconstruction(directory / "sparse" / "0")
-    align(model, wanted, read_moments(directory))
+    scale, turn, shift, floor = align(model, wanted, read_moments(directory))
     model.write(str(directory / "sparse" / "0"))
+    if (directory / TRACE).is_file():
+        Steps.read(directory / TRACE).moved(scale, turn, shift).write(directory / TRACE)
+    wanted = wanted.spelled_out()
+    return {"z_up": bool(wanted.ground or wanted.up), "floor": floor, "unit": wanted.scale is not None}
 
 
 def write_moments(path: Path, moments: dict[int, tuple[str, str]], ids: list[int]) -> None:

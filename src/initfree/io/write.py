@@ -4,7 +4,7 @@ DIR/trace.npz (its steps), all or none.
 Of an array of cameras also DIR/landmarks.csv: which point of which frame a landmark is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from initfree.drawing.verdict import verdict_of
 from initfree.errors import InputError
 from initfree.io.alignment import MOMENTS, write_moments
 from initfree.io.export import export
+from initfree.io.load import load_colmap
 from initfree.io.run_json import describe, plain, write_json
 from initfree.io.staged import staged_directory
 from initfree.io.trajectories import LENGTHS, POINTS
@@ -59,6 +60,7 @@ def write_into(
     *,
     others: Sequence["Result"] = (),
     summary: bool = True,
+    settle: Callable[[Path], dict[str, Any] | None] | None = None,
     **report: Any,
 ) -> dict[str, Any]:
     """Write the files themselves into a directory that exists; return what run.json holds.
@@ -69,6 +71,7 @@ def write_into(
         images: Directory of the images, for colours.
         others: Other scenes of the input: sparse/1 and so on, each with its own run.json beside the model.
         summary: Write summary.html.
+        settle: Moves the written model into another frame, and says what is known of it.
         report: Adds to, or replaces, entries of run.json.
     """
     exported = _export(result, staging / "sparse" / "0", images)
@@ -79,6 +82,13 @@ def write_into(
     facts = {"model": exported.figures(), "notes": notes, "scenes": _scenes([result, *others])}
     run = plain(describe(result) | facts | report)
     run["verdict"] = verdict_of(run).sentence
+    steps, model = _steps(result, exported.model), exported.model
+    if steps is not None:
+        steps.write(staging / TRACE)
+    if settle is not None and (frame := settle(staging)) is not None:
+        run["frame"] = frame
+        model = load_colmap(staging)
+        steps = None if steps is None else Steps.read(staging / TRACE)
     write_json(staging / "run.json", run)
     for number, other in enumerate(others, 1):
         folder = staging / "sparse" / str(number)
@@ -87,11 +97,9 @@ def write_into(
         # What is not here stands in the other scenes.
         own["problem"]["dropped"]["images"] = []
         write_json(folder / "run.json", own | {"verdict": verdict_of(own).sentence})
-    steps = _steps(result, exported.model)
-    if steps is not None:
-        steps.write(staging / TRACE)
     if summary:
-        scene = scene_of(exported.model, run, steps=steps, sharing=_sharing(result), most=LANDMARKS)
+        assert model is not None
+        scene = scene_of(model, run, steps=steps, sharing=_sharing(result), most=LANDMARKS)
         pictures = _pictures(scene.model.images, images)
         page = summary_page(run, scene, residual_figures(result.problem, result.reconstruction), pictures)
         (staging / SUMMARY).write_text(page, encoding="utf-8")

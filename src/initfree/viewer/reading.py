@@ -70,7 +70,8 @@ _RUN: dict[str, Any] = {
     "verdict": str,
     "certificate": {"accepted": bool, "reason": str, "failing": [str]},
     "weakest_joint": {"images": [str]},
-    "problem": {"dropped": {"images": [str]}},
+    "problem": {"array": bool, "dropped": {"images": [str]}},
+    "frame": {"z_up": bool, "floor": float, "unit": bool},
     "uncertainty": {"noise_pixels": float},
     "cameras": {str: {"detections": int, "wrong": int, **_REPORT}},
 }

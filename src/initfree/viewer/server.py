@@ -106,6 +106,10 @@ class Viewer:
                 self._frustum(f"/cameras/{k}", model.centres[k], model.R[k], scene.shape[k], self._colour(k), images[k])
             )
             self.frusta[-1].on_click(lambda _, k=k: self.choose(k))
+        self._lines("/floor", scene.floor_lines(), GREY, visible=True)
+        if scene.names_shown:
+            for k, name in enumerate(model.images):
+                api.add_label(f"/names/{k}", name, position=tuple(model.centres[k]))
         lines = [(model.centres[i], model.centres[j]) for i, j, _ in scene.edges()]
         self.sharing = self._lines("/shared", lines, NEUTRAL, visible=False)
         weak = [(model.centres[i], model.centres[j]) for i, j in scene.joint_edges()]
@@ -177,7 +181,7 @@ class Viewer:
         # A list in which typing finds an image.
         self._listed = [_listed(scene, k) for k in range(len(scene.model.images))]
         self._chosen: int | None = None
-        self.image = gui.add_dropdown("image", [_NO_IMAGE, *(self._listed[k] for k in scene.worst_first)])
+        self.image = gui.add_dropdown(scene.thing, [_NO_IMAGE, *(self._listed[k] for k in scene.worst_first)])
         self.image.on_update(lambda event: self._choose(event.client))
         self.camera = gui.add_html(_paragraphs("Click a camera, or choose an image, for its figures."))
         self.through = gui.add_button("look through it", disabled=True)
@@ -286,6 +290,7 @@ def _listed(scene: Scene, k: int) -> str:
 
 def _words(scene: Scene) -> str:
     counts = f"{len(scene.model.images)} cameras, {len(scene.model.ids):,} landmarks shown"
+    counts += f"; {scene.frame_words}" if scene.frame_words else ""
     if scene.accepted is None:
         return _paragraphs(counts, title=scene.model.name)
     colour, title = ("#0b6b5e", "Accepted") if scene.accepted else ("#a11f37", "Not accepted")

@@ -3,13 +3,13 @@
 // `chosen(k)` is called with the image's number, or null; `through(k)` to look through its camera. Returns how to choose from outside.
 function imageList(data, { chosen, through }) {
   const make = (tag, attributes = {}, ...children) => { const node = Object.assign(document.createElement(tag), attributes); node.append(...children); return node; };
-  const names = data.models[0].names, several = document.querySelectorAll(".scene-images").length;
+  const a = data.thing === "image" ? "an image" : `a ${data.thing}`, names = data.models[0].names, several = document.querySelectorAll(".scene-images").length;
   const box = make("details", { className: "scene-images", open: Boolean(data.list_open) });
-  const heading = make("summary", {}), find = make("input", { type: "search", placeholder: "find an image", ariaLabel: "find an image" });
-  const order = make("select", { title: "order", ariaLabel: "order of the images" }, new Option("worst first", "worst"), new Option("by name", "name"));
+  const heading = make("summary", {}), find = make("input", { type: "search", placeholder: `find ${a}`, ariaLabel: `find ${a}` });
+  const order = make("select", { title: "order", ariaLabel: `order of the ${data.thing}s` }, new Option("worst first", "worst"), new Option("by name", "name"));
   const list = make("div", { className: "scene-rows", tabIndex: 0 }), about = make("div", { className: "scene-about" });
   list.setAttribute("role", "listbox");
-  list.setAttribute("aria-label", "images");
+  list.setAttribute("aria-label", `${data.thing}s`);
   about.setAttribute("aria-live", "polite");
   const sorted = names.map((_, k) => k).sort((a, b) => names[a].localeCompare(names[b], "en", { numeric: true }));
   const rows = names.map((name, k) => {
@@ -42,7 +42,7 @@ function imageList(data, { chosen, through }) {
     rows.forEach((row, k) => { row.hidden = !names[k].toLowerCase().includes(word); });
     lost.forEach((row, k) => { row.hidden = !data.left_out[k].toLowerCase().includes(word); });
     const found = rows.filter((row) => !row.hidden).length, wrong = data.flags.filter(Boolean).length;
-    const parts = [word ? `${found} of ${names.length} images` : `${names.length} ${names.length === 1 ? "image" : "images"}`];
+    const parts = [word ? `${found} of ${names.length} ${data.thing}s` : `${names.length} ${data.thing}${names.length === 1 ? "" : "s"}`];
     if (wrong) parts.push(`${wrong} marked`);
     if (lost.length) parts.push(`${lost.length} left out`);
     heading.textContent = parts.join(", ");

@@ -23,7 +23,8 @@ function scenePanel(element, data) {
   colourings.forEach((c, k) => select.append(new Option(c.name, k)));
   select.addEventListener("change", () => { state.colouring = Number(select.value); show(); });
   controls.append(make("label", {}, "landmarks by ", select));
-  const toggles = [["cameras", "cameras", true], ["landmarks", "landmarks", true], ["images", "images", images.some(Boolean)], ["joint", "weakest joint", data.joint.length > 0], ["sharing", "what images share", data.edges.length > 0], ["other", data.models[1]?.name ?? "", models.length > 1]];
+  Object.assign(state, { names: data.names_shown, floor: true });
+  const toggles = [["cameras", "cameras", true], ["names", "names", true], ["floor", "floor", data.floor.length > 0], ["landmarks", "landmarks", true], ["images", "images", images.some(Boolean)], ["joint", "weakest joint", data.joint.length > 0], ["sharing", "what images share", data.edges.length > 0], ["other", data.models[1]?.name ?? "", models.length > 1]];
   for (const [key, text, there] of toggles) {
     if (!there) continue;
     const box = make("input", { type: "checkbox", checked: state[key] });
@@ -55,9 +56,10 @@ function scenePanel(element, data) {
       layers.push({ kind: "frusta", at: other.at, turns: other.turns, size: data.size, colour: "#8a94a3", width: 1.2, names: other.names.map((n) => `${n} (${other.name})`) });
     }
     if (state.landmarks) layers.push({ kind: "points", at: now.points, colour: now === main ? c.bytes : data.step_rows ? pick(c.bytes, data.step_rows) : "#5b7fb9", size: pointSize });
+    if (state.floor && data.floor.length) layers.push({ kind: "lines", pairs: data.floor, colour: "#8a94a3", width: 0.8, opacity: 0.45 });
     if (state.sharing) layers.push({ kind: "lines", pairs: data.edges.map(([i, j]) => ends(now, i, j)), widths: data.edges.map(([, , share]) => 0.4 + 2 * share), colour: "#5b7fb9", opacity: 0.35 });
     if (state.joint && joint.size) layers.push({ kind: "lines", pairs: data.joint_edges.map(([i, j]) => ends(now, i, j)), colour: "#d98613", width: 1.6, opacity: 0.8 });
-    if (state.cameras) layers.push({ kind: "frusta", at: now.at, turns: now.turns, shape, size: data.size, width: 1.3, names: data.tips, pick: true, images: state.images ? images : null,
+    if (state.cameras) layers.push({ kind: "frusta", at: now.at, turns: now.turns, shape, size: data.size, width: 1.3, names: data.tips, pick: true, labels: state.names ? main.names : null, images: state.images ? images : null,
       colour: data.tips.map((_, k) => (data.failing.includes(k) ? "#d1495b" : state.joint && joint.has(k) ? "#d98613" : "#1a9e8f")) });
     if (state.cameras && state.chosen !== null) {
       const k = state.chosen;
@@ -75,6 +77,7 @@ function scenePanel(element, data) {
     if (state.joint && joint.size) marks.push(["#d98613", "weakest joint"]);
     if (models.length > 1 && state.other) marks.push(["#8a94a3", models[1].name]);
     for (const [colour, text] of marks) { const dot = make("i", {}); dot.style.background = colour; legend.append(make("span", {}, dot, text)); }
+    if (state.floor && data.frame_words) legend.append(data.frame_words);
     if (c.scale) legend.dataset.colouring = c.name;
     element.dataset.step = String(state.step);
   }

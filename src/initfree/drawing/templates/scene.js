@@ -188,6 +188,13 @@ class SceneView {
       context.beginPath();
       seen.forEach((s, i) => { context.moveTo(tip[0], tip[1]); context.lineTo(s[0], s[1]); const next = seen[(i + 1) % 4]; context.lineTo(next[0], next[1]); });
       context.stroke();
+      if (layer.labels) {
+        context.font = `${12 * ratio}px system-ui, sans-serif`;
+        context.fillStyle = theme.colours().ink;
+        context.textAlign = "center";
+        const ys = [tip, ...seen].map((q) => q[1]);
+        context.fillText(layer.labels[k], tip[0], Math.min(...ys) - 5 * ratio);
+      }
       if (layer.names) this.picks.push([tip[0] / ratio, tip[1] / ratio, layer.names[k], layer.pick ? k : null]);
     }
     context.globalAlpha = 1;

@@ -331,7 +331,7 @@ def test_two_images_are_refused_at_once(tmp_path, capsys):
     rows = "\n".join(f"cam{k},{f},{3 * f % 640},{7 * f % 480},640,480" for k in range(2) for f in range(40))
     table = write(tmp_path / "two.csv", f"camera,frame,x,y,width,height\n{rows}\n")
     said = fails(capsys, "solve", table, "--output", tmp_path / "out")
-    assert "has 2 images; expected at least 3, because two images do not check each other" in said
+    assert "has 2 cameras; expected at least 3, because two cameras do not check each other" in said
 
 
 def test_a_formulation_of_a_file(tmp_path, model, capsys):

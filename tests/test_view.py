@@ -47,6 +47,12 @@ def images(truth: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_a_verdict_on_a_part_looks_like_no_other(solved: Path):
+    scene = read_scene(solved)
+    tones = [scene.tone, replace(scene, left_out=("a.jpg",)).tone, replace(scene, accepted=False).tone]
+    assert tones == ["yes", "part", "no"]
+
+
 def test_the_truth_lies_over_the_result(solved: Path, truth: Path):
     scene = read_scene(solved, truth)
     assert scene.model.name == "out"
@@ -168,6 +174,7 @@ def test_the_list_of_images(browser: Any, images: Path, solved: Path, tmp_path: 
     page = visit.page
     canvas, rows = page.locator("#scene canvas"), page.locator(".scene-row")
     assert page.inner_text(".scene-images summary") == "12 images, 2 marked, 1 left out"
+    assert page.inner_text(".banner .title") == "Not accepted"
     assert rows.first.text_content() == "lost.jpgleft out"
     names = page.locator(".scene-row .name").all_text_contents()
     assert names[1:3] == [scene.model.images[7], scene.model.images[2]]

@@ -127,7 +127,8 @@ def print_cameras(console: Console, cameras: tuple[CameraReport, ...], extent: f
 def print_verdict(console: Console, run: dict[str, Any]) -> None:
     """The verdict, filled and in colour where there is any, and the time; then what to do about a refusal."""
     verdict = verdict_of(run)
-    colour = "bold black on green" if verdict.accepted else "bold white on red"
+    part = bool(run["problem"]["dropped"]["images"])
+    colour = "bold white on red" if not verdict.accepted else "bold black on yellow" if part else "bold black on green"
     title = Text(verdict.title, style=colour)
     console.print(Text.assemble(title, f": {verdict.sentence} ({run['seconds']:.1f} s)"), soft_wrap=True)
 

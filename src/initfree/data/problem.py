@@ -226,9 +226,9 @@ def build_problem(observations: Observations, min_obs: int = 3, among: NDArray[n
 
 def _check_count(observations: Observations, count: int, which: str = "") -> None:
     if count < 3:
-        images = "1 image" if count == 1 else f"{count} images"
-        expected = "expected at least 3, because two images do not check each other"
-        raise InputError(f"{observations.source} has {images}{which}; {expected}")
+        one = "image" if observations.moments is None else "camera"
+        expected = f"expected at least 3, because two {one}s do not check each other"
+        raise InputError(f"{observations.source} has {count} {one}{'' if count == 1 else 's'}{which}; {expected}")
 
 
 def neighbours_together(cam: Index, ids: Index, point: Index) -> tuple[Index, Index]:

@@ -188,6 +188,11 @@ class Scene:
         return Start(centre, max(reach, 1e-9), azimuth, elevation)
 
     @property
+    def tone(self) -> str:
+        """Of the verdict: that on a part of the images does not look like that on all."""
+        return "no" if not self.accepted else "part" if self.left_out else "yes"
+
+    @property
     def flags(self) -> tuple[str, ...]:
         """What is to be said of each camera; nothing of those that agree."""
         failing, joint = set(self.failing.tolist()), set(self.joint.tolist()) if self.accepted is False else set()

@@ -32,6 +32,7 @@ _POINT = 0.05
 _THICK = 1.5
 """pixels, of the lines of a camera"""
 _COLOURS = {"does not agree": FAILED, "weakest joint": JOINT, "": GOOD}
+_BANNERS = {"yes": ("#0b6b5e", "Accepted"), "part": ("#85560a", "Accepted, in part"), "no": ("#a11f37", "Not accepted")}
 _NO_IMAGE = "none"
 _STYLE = "margin: 0 0.9em 0.4em; font-size: 0.875em; overflow-wrap: anywhere"
 
@@ -293,7 +294,7 @@ def _words(scene: Scene) -> str:
     counts += f"; {scene.frame_words}" if scene.frame_words else ""
     if scene.accepted is None:
         return _paragraphs(counts, title=scene.model.name)
-    colour, title = ("#0b6b5e", "Accepted") if scene.accepted else ("#a11f37", "Not accepted")
+    colour, title = _BANNERS[scene.tone]
     box = f"{_STYLE}; background: {colour}; color: #fff; padding: 0.6em 0.8em; border-radius: 8px"
     verdict = in_html(scene.verdict[:1].upper() + scene.verdict[1:])
     return f'<div style="{box}"><b style="font-size: 1.25em">{title}</b><br>{verdict}</div>{_paragraphs(counts)}'

@@ -54,7 +54,7 @@ def test_verbose_tells_every_stage(tmp_path, model, capsys):
         "start 1 of at most 13 (spectral)",
         "varpro",
         "adjustment",
-        "of at most 100  cost",
+        "(at most 100 iterations)",
         "outliers, finishing step",
         "0:0",
     )

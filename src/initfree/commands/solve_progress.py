@@ -73,7 +73,8 @@ class SolveProgress:
         most_iterations: int | None = None,
     ) -> None:
         self._shown = shown
-        self._most, self._most_iterations = ("" if n is None else f" of at most {n}" for n in (most_starts, most_iterations))
+        self._most = "" if most_starts is None else f" of at most {most_starts}"
+        self._most_iterations = "" if most_iterations is None else f"  (at most {most_iterations} iterations)"
         self._console = Console(stderr=True, highlight=False, markup=False, emoji=False) if console is None else console
         self._silent = shown.quiet or shown.json_lines
         live = self._console.is_terminal and not self._silent
@@ -181,7 +182,7 @@ class SolveProgress:
         if counted := _COUNTED.fullmatch(what):
             return f"{minutes}:{seconds:02d}  {number}{counted[1]} {index + 1} of {counted[2]}"
         count = f"{index + 1:4d}" if index >= 0 else ""
-        figures = count if step is None else f"iteration {count}{self._most_iterations}  cost {step.cost:.4g}"
+        figures = count if step is None else f"iteration {count}  cost {step.cost:.4g}{self._most_iterations}"
         return f"{minutes}:{seconds:02d}  {number}{what:<12} {figures}".rstrip()
 
     def _with_bar(self, line: str) -> str:

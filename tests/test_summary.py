@@ -106,6 +106,14 @@ def test_unknown_intrinsics_are_told_and_repeated(model: Path, tmp_path: Path):
     assert "Intrinsics: given as known, used as they are." in (out / "summary.html").read_text()
 
 
+def test_one_time_for_one_run(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert run_command("solve", model, "-o", tmp_path / "out") == 0
+    said = re.findall(r"accepted: .* \((\d+\.\d) s\)", capsys.readouterr().out)
+    page = (tmp_path / "out" / "summary.html").read_text()
+    assert said == re.findall(r"Took</p><p class=\"value\">(\d+\.\d) s<", page)
+    assert len(said) == 1
+
+
 def test_errors_are_counted_up_to_a_round_number_that_they_reach(result: initfree.Result):
     figures = residual_figures(result.problem, result.reconstruction)
     assert figures.edges[-1] in (1.0, 2.0)  # 0.4 px of noise

@@ -10,6 +10,7 @@ from tiny_sweeps import RING, TINY, rows_of, sweep
 
 from initfree.benchmark import SetConfig, load, presets
 from initfree.benchmark.config import UPGRADES, Condition
+from initfree.benchmark.data import Place, load_data
 from initfree.benchmark.jobs import PIPELINE, expand
 from initfree.benchmark.presets import as_table, parse
 from initfree.errors import InputError
@@ -31,6 +32,14 @@ def test_expansion_is_the_product_and_rotations_belong_to_pose_rot():
     assert all(job.upgrades == UPGRADES for job in runs)
     keys = [key for job in jobs for key in job.row_keys]
     assert len(set(keys)) == len(keys)
+
+
+def test_every_run_of_the_trial_has_a_problem(tmp_path):
+    """The first command of the documentation: a set that min_obs leaves nothing of makes errors of half its rows."""
+    for spec in {job.data.key: job.data for job in expand(load("smoke"))}.values():
+        problem = load_data(spec, Place(tmp_path)).problem
+        assert problem.tracks.cameras >= 12, spec
+        assert problem.tracks.landmarks >= 50, spec
 
 
 def test_sets_override_the_sweep():

@@ -101,6 +101,7 @@ def test_the_command_writes_nothing_on_bad_input(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     for arguments, words in (
         (("set1", "-o", out, "--density", 90.0), "impossible"),
+        (("set1", "-o", out, "--cameras", 20), "expected a density of at most 6 (--density 6)"),
         (("set99", "-o", out), "no preset or file set99; expected a TOML file or one of"),
         (("set1",), "--output"),
         (("set1", "-o", out, "--engine", "eevee"), "--engine eevee is about images and depth maps; expected --render"),

@@ -4,6 +4,7 @@
     nice -n 15 python benchmarks/foreign.py judge --folder MODELS --rows ROWS.jsonl
     nice -n 15 python benchmarks/foreign.py judge --folder MODELS --rows ROWS.jsonl --alone
     python benchmarks/foreign.py show --rows ROWS.jsonl --half "held out" --names
+    INITFREE_DATA=... python benchmarks/foreign.py photographs
 
 `make` and `judge` go on where they stopped.
 """
@@ -274,6 +275,26 @@ def _show(found: list[dict], names: bool) -> None:
             print(f"{row['path']}, {row['kind']}, {row['verdict']}: {row['reason']}")
 
 
+def photographs() -> None:
+    """COLMAP's models of the photographs in INITFREE_DATA, judged with their databases and alone."""
+    root = data_directory()
+    models = {"south_building": (root / "south_building" / "sparse", root / "south_building" / "databases" / "south-128.db")}
+    for path in (*sorted(root.glob("photographs/colmap/*/*")), *sorted(root.glob("photographs/reference/*"))):
+        name = "/".join(path.parts[path.parts.index("photographs") + 1 :])
+        models[name] = path, next(root / "photographs" / f"{part}.db" for part in path.parts[::-1] if not part.isdigit())
+    check(models["south_building"][0])  # compiled, and what is kept of it loaded
+    print("| model | images | with all matches | without the images | CPU s | alone | without the images | CPU s |")
+    print("|---|" + "---:|" * 7)
+    for name, (path, database) in models.items():
+        cells = []
+        for beside in (database, None):
+            began = time.process_time()
+            found = check(path, beside)
+            seconds = time.process_time() - began
+            cells += [found.verdict, str(len(found.accepted_without) or ""), f"{seconds:.1f}"]
+        print(f"| {name} | {len(found.images)} | {' | '.join(cells)} |", flush=True)
+
+
 def determined(row: dict) -> bool:
     """Whether the observations hold the model: its images in one piece, and the focal length where its maker sought it."""
     sought = row["maker"] not in KNOWN and row["preset"] in FOCAL_OPEN
@@ -291,4 +312,4 @@ def connected(model: pycolmap.Reconstruction) -> bool:
 
 
 if __name__ == "__main__":
-    tyro.extras.subcommand_cli_from_dict({"make": make, "judge": judge, "show": show})
+    tyro.extras.subcommand_cli_from_dict({"make": make, "judge": judge, "show": show, "photographs": photographs})

@@ -56,7 +56,7 @@ determined, 0.06 and more before a facade seen from a line"""
 _SAMPLED = 200
 """landmarks of which that is computed"""
 JOINTS = {"even joints", "safe joints", ONE_JOINT}
-OPEN = JOINTS | {CERTAIN_FOCAL_LENGTH, "focal length", "one focal length"}
+OPEN = JOINTS | {CERTAIN_FOCAL_LENGTH, "focal length", "one focal length", "one scene"}
 """checks of the certificate that say that something is open, not that the model is wrong"""
 FEWNESS = {"spread", "weakest joint", "consensus of every camera", "hinge", DETERMINED, CERTAIN_CAMERAS}
 """checks of the certificate that say that there are too few observations, or in too few places"""
@@ -126,8 +126,8 @@ def certified(certificate: Certificate, where: str, more: Certificate | None = N
     Too few observations of the model itself are no objection where the matches that it was made from, `more`, are enough.
 
     A focal length that the observations leave open is a doubt, and so is a joint that fits less than the rest, or whose
-    misfits agree on another one: two parts are joined wrongly, or many matches are of things that only look alike, and with
-    exhaustive matches of repeated things the wrong ones may be the more.
+    misfits agree on another one, and near landmarks that contradict far ones: parts are joined wrongly, or many matches are of
+    things that only look alike, and with exhaustive matches of repeated things the wrong ones may be the more.
     """
     enough = set() if more is None else FEWNESS & {f.check for f in more.findings if f.passed}
     failed = [f for f in certificate.findings if not (f.passed or f.check in enough or settled(certificate.evidence, f))]

@@ -30,7 +30,6 @@ from initfree.io.convert import model_of
 from initfree.io.quiet import quiet
 from initfree.models.adjust import Adjusted, adjust
 
-SOLVERS = ("DENSE_SCHUR", "SPARSE_SCHUR", "ITERATIVE_SCHUR")
 REAL, SETS = ("fountain-p11", "castle-p19"), ("set2", "set6")
 MOST_DENSE = 150
 """images up to which DENSE_SCHUR is tried"""
@@ -44,8 +43,8 @@ class Options:
     """cameras of the generated survey; 0: none"""
     only: tuple[str, ...] = ()
     """names of models; by default all"""
-    solvers: tuple[str, ...] = SOLVERS
-    """of Ceres beside the one that pycolmap chooses"""
+    most_iterative: int = 100_000
+    """observations up to which Ceres' iterative solver is tried, which takes minutes beyond"""
 
 
 def moved(model: pycolmap.Reconstruction, seed: int = 0) -> pycolmap.Reconstruction:
@@ -119,6 +118,16 @@ def ours(model: pycolmap.Reconstruction, threads: int) -> tuple[Adjusted, float]
     return found, time.process_time() - began
 
 
+def tried(model: pycolmap.Reconstruction, most_iterative: int) -> dict[str, bool]:
+    """Solvers of Ceres, and whether the model is small enough for each."""
+    observations = model.compute_num_observations()
+    return {
+        "DENSE_SCHUR": model.num_reg_images() <= MOST_DENSE,
+        "SPARSE_SCHUR": True,
+        "ITERATIVE_SCHUR": observations <= most_iterative,
+    }
+
+
 def main(options: Options) -> None:
     print(
         "| model | images | observations | ours, CPU s | steps | Ceres | steps | dense | sparse | iterative | share | cost |"
@@ -129,8 +138,7 @@ def main(options: Options) -> None:
         (found, one), (_, two) = ours(model, 1), ours(model, 2)
         (cost, steps, theirs), (_, _, theirs_two) = by_ceres(model, None), by_ceres(model, None, 2)
         several, share = [], f"{one / theirs:.2f} / {two / theirs_two:.2f}"
-        for solver in options.solvers:
-            fits = solver != "DENSE_SCHUR" or model.num_reg_images() <= MOST_DENSE
+        for solver, fits in tried(model, options.most_iterative).items():
             several.append(f"{by_ceres(model, solver)[2]:.2f}" if fits else "–")
         ceres = f"{theirs:.2f} / {theirs_two:.2f} | {steps} | {' | '.join(several)}"
         print(

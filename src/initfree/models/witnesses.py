@@ -126,8 +126,8 @@ def certified(certificate: Certificate, where: str, more: Certificate | None = N
     Too few observations of the model itself are no objection where the matches that it was made from, `more`, are enough.
 
     A focal length that the observations leave open is a doubt, and so is a joint that fits less than the rest, or whose
-    misfits agree on another one, and near landmarks that contradict far ones: parts are joined wrongly, or many matches are of
-    things that only look alike, and with exhaustive matches of repeated things the wrong ones may be the more.
+    misfits agree on another one, and near landmarks that contradict far ones: parts are joined wrongly, or many matches are
+    of things that only look alike, and with exhaustive matches of repeated things the wrong ones may be the more.
     """
     enough = set() if more is None else FEWNESS & {f.check for f in more.findings if f.passed}
     failed = [f for f in certificate.findings if not (f.passed or f.check in enough or settled(certificate.evidence, f))]

@@ -105,6 +105,15 @@ def test_one_camera_that_does_not_fit_is_one_sentence():
     assert [advice.try_this for advice in verdict.advice] == ["better matches, or leave it out (`--image-list`)"]
 
 
+def test_what_nothing_fits_has_no_finer_reason():
+    certificate = refused([], "cameras that only turn fit no worse (394 px)", "b", "c") | {"inlier_share": 0.17}
+    verdict = verdict_of(a_run(certificate=certificate))
+    assert verdict.sentence == "only 17% of the observations fit any cameras that were found (3 reasons, below)"
+    assert [advice.try_this for advice in verdict.advice] == ["look at two images with their matches; stricter matching"]
+    certificate["inlier_share"] = 0.9
+    assert verdict_of(a_run(certificate=certificate)).sentence.startswith("cameras that only turn")
+
+
 def left_out(name: str, why: str, **changes: object) -> dict:
     """A run whose one reason is a camera that was left out."""
     reason = f"only 5 of 6 images form one consistent reconstruction, without {name} ({why})"

@@ -45,6 +45,8 @@ class Baselines:
     def reasons(self, limit: float = MIN_BASELINE) -> list[str]:
         """Reasons in words why the observations do not determine the reconstruction, if any. Residuals up to `limit`
         pixels are noise."""
+        if _FAR_APART < self.turning < limit:
+            return [f"cameras that only turn fit no worse ({self.turning:.0f} px) than those that were found"]
         if self.turning < limit and self.calibrated:
             return [
                 f"rotations alone explain the images to {self.turning:.2g} px: the cameras only turn, and nothing tells how "

@@ -123,6 +123,14 @@ _STEP = Advice(
 )
 
 
+_NOTHING = Advice(
+    "only 17% of the observations fit any cameras that were found",
+    "most matches are wrong: what has one number are different places",
+    "look at two images with their matches; stricter matching",
+    (),
+)
+_HARDLY = 0.3
+"""share of the observations that fit, below which the sentence says that, and no finer reason"""
 _LATE = "is out of step"
 _LEFT = "form one consistent reconstruction"
 """of the certificate's reason where images were left out"""
@@ -160,6 +168,8 @@ def verdict_of(run: dict[str, Any]) -> Verdict:
     if mistakes:
         late = [what.startswith(_LATE) for what in mistakes]
         advice = tuple(one for one, there in ((_MEND, not all(late)), (_STEP, any(late))) if there)
+    elif not accepted and _fits_nothing(run):
+        advice = (_NOTHING,)
     names = (*(run.get("cameras") or {}), *run["problem"]["dropped"]["images"])
     named = any(sentence.startswith((f"{name} ", f"{name}, ")) for name in names)
     return Verdict(accepted, "accepted" if accepted else "not accepted", sentence, advice, named)
@@ -241,7 +251,16 @@ def _objection(run: dict[str, Any]) -> str:
             f"the other {len(others)} agree"
         )
     reasons = certificate["reason"].split("; ")
+    if _fits_nothing(run):
+        share = f"only {certificate['inlier_share']:.0%} of the observations fit any cameras that were found"
+        return f"{share} ({counted(len(reasons), 'reason')}, below)"
     return reasons[0] + (f" (and {counted(len(reasons) - 1, 'more reason')}, below)" if len(reasons) > 1 else "")
+
+
+def _fits_nothing(run: dict[str, Any]) -> bool:
+    """What nothing fits has no finer reasons."""
+    share = run["certificate"].get("inlier_share")
+    return share is not None and share < _HARDLY
 
 
 def _others(run: dict[str, Any]) -> list[str]:

@@ -206,6 +206,15 @@ def test_poses_points_and_pixels_belong_together(tmp_path, scene, name):
         assert np.allclose(np.sort(found, axis=0), np.sort(pixels, axis=0), atol=1e-6)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(WITH_POSES - {"caliscope"}))
+def test_exact_models_of_other_programs_are_accepted(tmp_path, scene, name):
+    """A convention that is off by an axis or by half a pixel shows in the residuals: no noise hides it."""
+    found = initfree.check(WRITERS[name](tmp_path / "input", scene), known=True)
+    assert found.accepted, found.reason
+    assert found.certificate.evidence.median_pixels < 1e-6
+
+
 def test_formats_without_poses_say_so(tmp_path, scene):
     with pytest.raises(initfree.InputError, match="no poses"):
         load_model(table(tmp_path / "t", scene))

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from synthetic import ring
 
 import initfree
-from initfree.auto.merging import IDENTITY, Part, Similarity, merge, robust_similarity
+from initfree.auto.merging import IDENTITY, PartialReconstruction, Similarity, merge, robust_similarity
 from initfree.auto.parts import parts_of, problem_of, processes, solve_in_parts
 from initfree.benchmark.data import true_reconstruction
 from initfree.benchmark.methods import adjust_from_truth
@@ -106,13 +106,13 @@ def test_a_third_of_points_elsewhere_does_not_change_a_similarity():
 # --- merging -------------------------------------------------------------------------------------------------------------
 
 
-def pieces_of(whole: Reconstruction, tracks: Tracks, cameras: int) -> list[Part]:
+def pieces_of(whole: Reconstruction, tracks: Tracks, cameras: int) -> list[PartialReconstruction]:
     """Parts of a reconstruction, each in a world of its own."""
     parts = []
     for n, chosen in enumerate(parts_of(tracks, cameras, 0.4)):
         seen = np.bincount(tracks.landmark[np.isin(tracks.cam, chosen)], minlength=tracks.landmarks)
         landmarks = np.flatnonzero(seen >= 2)
-        parts.append(Part(random_similarity(n).moved(whole.subset(chosen, landmarks)), chosen, landmarks))
+        parts.append(PartialReconstruction(random_similarity(n).moved(whole.subset(chosen, landmarks)), chosen, landmarks))
     return parts
 
 
@@ -163,7 +163,7 @@ def test_a_part_that_contradicts_the_others_is_left_out(row: tuple[Reconstructio
 
 def test_one_part_alone_is_merged_with_nothing():
     whole = Reconstruction(np.tile(np.eye(3), (3, 1, 1)), np.zeros((3, 3)), np.ones(3), np.zeros((3, 2)), np.ones((5, 3)))
-    merged = merge([Part(whole, np.arange(3), np.arange(5))], 3, 5)
+    merged = merge([PartialReconstruction(whole, np.arange(3), np.arange(5))], 3, 5)
     assert merged.placed.all()
     np.testing.assert_array_equal(merged.reconstruction.xyz, IDENTITY(whole.xyz))
 

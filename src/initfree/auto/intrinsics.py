@@ -169,7 +169,7 @@ def free_where_it_pays(
     lenses = Lenses.of(cameras, ids, principal_point=principal_point, shared=True)
     if not lenses.numbers.any():
         return None
-    nothing = replace(lenses, moving=((),) * len(lenses.moving))
+    nothing = replace(lenses, free=((),) * len(lenses.free))
     given = View(reconstruction.R, reconstruction.t, reconstruction.xyz, nothing)
     agreeing = sight.consensus(IntrinsicsAdjustment(sight.tracks, sight.keypoints, given))
     free = sight.fit(replace(given, lenses=lenses), agreeing, QUICK)
@@ -201,18 +201,18 @@ def _attributed(
     """
     lenses = fixed.view.lenses
     cameras = tuple(_with_distortion(camera) for camera in lenses.cameras)
-    moving = tuple((*c.principal_point_idxs(), *c.extra_params_idxs()) for c in cameras)
+    others = tuple((*c.principal_point_idxs(), *c.extra_params_idxs()) for c in cameras)
     other = replace(sight, given=tuple(cameras[g] for g in lenses.lens))
-    rest = other.fit(replace(fixed.view, lenses=Lenses(cameras, lenses.lens, moving)), used, QUICK)
+    rest = other.fit(replace(fixed.view, lenses=Lenses(cameras, lenses.lens, others)), used, QUICK)
     explained = fixed.data_cost - rest.data_cost
     if fixed.data_cost - free.data_cost > ATTRIBUTED * explained:
         return sight, free
-    everything = tuple((*c.focal_length_idxs(), *k) for c, k in zip(cameras, moving, strict=True))
-    with_focal = other.fit(replace(rest.view, lenses=replace(rest.view.lenses, moving=everything)), used, QUICK)
+    everything = tuple((*c.focal_length_idxs(), *k) for c, k in zip(cameras, others, strict=True))
+    with_focal = other.fit(replace(rest.view, lenses=replace(rest.view.lenses, free=everything)), used, QUICK)
     if pays(rest, with_focal, used, FOCAL_SHARE):
         return sight, free
-    moves = free.view.lenses.moving
-    own = tuple(tuple(sorted({*k} - {*c.focal_length_idxs()})) for c, k in zip(lenses.cameras, moves, strict=True))
+    own_free = free.view.lenses.free
+    own = tuple(tuple(sorted({*k} - {*c.focal_length_idxs()})) for c, k in zip(lenses.cameras, own_free, strict=True))
     if not any(own):
         if not any(_lacks_distortion(camera) for camera in lenses.cameras):
             return None
@@ -221,7 +221,7 @@ def _attributed(
         if not pays(fixed, distorted, used, DISTORTION_SHARE):
             return None
     else:
-        distorted = sight.fit(replace(fixed.view, lenses=replace(lenses, moving=own)), used, QUICK)
+        distorted = sight.fit(replace(fixed.view, lenses=replace(lenses, free=own)), used, QUICK)
     return (sight, distorted) if ATTRIBUTED * (fixed.data_cost - distorted.data_cost) > explained else None
 
 
@@ -234,22 +234,22 @@ def _lacks_distortion(camera: pycolmap.Camera) -> bool:
 def with_radial(sight: Sight, view: View) -> tuple[Sight, View]:
     """The same with free radial distortion for pinholes, in addition to the free parameters."""
     lenses = view.lenses
-    cameras, moving = [], []
-    for before, moves in zip(lenses.cameras, lenses.moving, strict=True):
+    cameras, indices = [], []
+    for before, chosen in zip(lenses.cameras, lenses.free, strict=True):
         if not _lacks_distortion(before):
             cameras.append(before)
-            moving.append(moves)
+            indices.append(chosen)
             continue
         camera = _with_distortion(before)
-        focal = camera.focal_length_idxs() if {*moves} & {*before.focal_length_idxs()} else []
-        middle = camera.principal_point_idxs() if {*moves} & {*before.principal_point_idxs()} else []
+        focal = camera.focal_length_idxs() if {*chosen} & {*before.focal_length_idxs()} else []
+        middle = camera.principal_point_idxs() if {*chosen} & {*before.principal_point_idxs()} else []
         cameras.append(camera)
-        moving.append(tuple(sorted([*focal, *middle, *camera.extra_params_idxs()[:_RADIAL]])))
+        indices.append(tuple(sorted([*focal, *middle, *camera.extra_params_idxs()[:_RADIAL]])))
     distorted = [_lacks_distortion(camera) for camera in lenses.cameras]
     given = tuple(
         _with_distortion(camera) if distorted[g] else camera for camera, g in zip(sight.given, lenses.lens, strict=True)
     )
-    return replace(sight, given=given), replace(view, lenses=Lenses(tuple(cameras), lenses.lens, tuple(moving)))
+    return replace(sight, given=given), replace(view, lenses=Lenses(tuple(cameras), lenses.lens, tuple(indices)))
 
 
 def _with_distortion(camera: pycolmap.Camera) -> pycolmap.Camera:

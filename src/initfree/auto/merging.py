@@ -69,7 +69,7 @@ def robust_similarity(source: Array, target: Array) -> tuple[Similarity, float]:
 
 
 @dataclass(frozen=True)
-class Part:
+class PartialReconstruction:
     """A reconstruction of some of the cameras and landmarks of a whole."""
 
     reconstruction: Reconstruction
@@ -91,7 +91,7 @@ class Merged:
     """indices of the agreeing parts"""
 
 
-def merge(parts: Sequence[Part], cameras: int, landmarks: int) -> Merged:
+def merge(parts: Sequence[PartialReconstruction], cameras: int, landmarks: int) -> Merged:
     """The largest set of parts connected by similarities, in the frame of the part with most cameras.
 
     Similarities are composed along the tree of those with most common points. A common camera comes from the first part, a
@@ -122,7 +122,7 @@ def merge(parts: Sequence[Part], cameras: int, landmarks: int) -> Merged:
     return Merged(whole, placed, tuple(inside))
 
 
-def _joints(parts: Sequence[Part]) -> list[tuple[int, int, Similarity, int]]:
+def _joints(parts: Sequence[PartialReconstruction]) -> list[tuple[int, int, Similarity, int]]:
     """(a, b, similarity from the frame of a into that of b, common points), a < b, of parts that agree."""
     found = []
     for b, second in enumerate(parts):

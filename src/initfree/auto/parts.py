@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from initfree.auto.finish import finished
-from initfree.auto.merging import Merged, Part, merge
+from initfree.auto.merging import Merged, PartialReconstruction, merge
 from initfree.auto.repair import repair, repair_limits
 from initfree.auto.search import Search
 from initfree.auto.solution import Solution, Start
@@ -182,7 +182,7 @@ def _whole(
     return finished(Search(problem, config), solution).result(config, starts)
 
 
-def _numbered(problem: Problem, reconstruction: Reconstruction) -> Part:
+def _numbered(problem: Problem, reconstruction: Reconstruction) -> PartialReconstruction:
     """The part's cameras and landmarks by the indices of the whole, ascending; others are left out."""
     index = {name: k for k, name in enumerate(problem.names)}
     known = [k for k, name in enumerate(reconstruction.names) if name in index]
@@ -190,7 +190,7 @@ def _numbered(problem: Problem, reconstruction: Reconstruction) -> Part:
     order = np.argsort(cameras)
     _, mine, theirs = np.intersect1d(problem.landmark_ids, reconstruction.ids, assume_unique=True, return_indices=True)
     part = reconstruction.subset(np.array(known, dtype=np.int64)[order], theirs)
-    return Part(part, cameras[order], mine)
+    return PartialReconstruction(part, cameras[order], mine)
 
 
 def _completed(problem: Problem, merged: Merged, seed: int) -> Reconstruction:

@@ -150,8 +150,8 @@ class _Trials:
         """Fit all cameras, as the smallest model that has the features."""
         lenses = view.lenses
         cameras = tuple(_as_model(camera, features) for camera in lenses.cameras)
-        moving = tuple(_moving(camera, features) for camera in cameras)
-        stage = self.sight.fit(replace(view, lenses=Lenses(cameras, lenses.lens, moving)), self.used, QUICK)
+        free = tuple(_free_parameters(camera, features) for camera in cameras)
+        stage = self.sight.fit(replace(view, lenses=Lenses(cameras, lenses.lens, free)), self.used, QUICK)
         self.tried.append(stage)
         return stage
 
@@ -237,7 +237,7 @@ def _as_model(camera: pycolmap.Camera, features: Features) -> pycolmap.Camera:
     )  # fmt: skip
 
 
-def _moving(camera: pycolmap.Camera, features: Features) -> tuple[int, ...]:
+def _free_parameters(camera: pycolmap.Camera, features: Features) -> tuple[int, ...]:
     free = {*camera.focal_length_idxs(), *(camera.principal_point_idxs() if "principal point" in features else ())}
     return tuple(k for k, name in enumerate(_names(camera)) if k in free or _OF.get(name) in features)
 

@@ -48,7 +48,7 @@ class Known:
 
 @dataclass(frozen=True)
 class AdjustOptions:
-    """What moves, under which loss, and when to stop; the defaults are COLMAP's."""
+    """What is free, under which loss, and when to stop; the defaults are COLMAP's."""
 
     free: tuple[Freed, ...] = ("focal", "distortion")
     """of the cameras' intrinsics"""
@@ -157,7 +157,7 @@ def adjust(
 
     Args:
         model: A pycolmap.Reconstruction, which stays as it is, or a path that `initfree convert` reads.
-        options: What moves, under which loss; COLMAP's own options are taken too.
+        options: What is free, under which loss; COLMAP's own options are taken too.
     """
     if options is None:
         options = AdjustOptions()
@@ -213,11 +213,11 @@ def _lenses(model: pycolmap.Reconstruction, camera_ids: Index, options: AdjustOp
     if unknown:
         raise InputError(f"the model has no camera {unknown[0]}; expected ids of its cameras")
     cameras = tuple(model.cameras[int(k)] for k in ids)
-    moving = tuple(() if int(k) in options.fix_cameras else _moving(c, options) for k, c in zip(ids, cameras, strict=True))
-    return Lenses(cameras, lens.astype(np.int64), moving)
+    free = tuple(() if int(k) in options.fix_cameras else _free(c, options) for k, c in zip(ids, cameras, strict=True))
+    return Lenses(cameras, lens.astype(np.int64), free)
 
 
-def _moving(camera: pycolmap.Camera, options: AdjustOptions) -> tuple[int, ...]:
+def _free(camera: pycolmap.Camera, options: AdjustOptions) -> tuple[int, ...]:
     chosen: list[int] = []
     chosen += camera.focal_length_idxs() if "focal" in options.free else []
     chosen += camera.extra_params_idxs() if "distortion" in options.free else []

@@ -91,7 +91,7 @@ class ModelArrays:
     def view(self, lenses: Lenses) -> View:
         """Images and copies where the model has them."""
         frame = self.frame[self.image]
-        of_each = Lenses(lenses.cameras, lenses.lens[self.image], lenses.moving)
+        of_each = Lenses(lenses.cameras, lenses.lens[self.image], lenses.free)
         return View(self.R[frame], self.t[frame], self.xyz, of_each)
 
     def layout(self, still: NDArray[np.bool_], still_landmarks: NDArray[np.bool_]) -> Layout:

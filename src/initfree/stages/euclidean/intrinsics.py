@@ -62,7 +62,7 @@ class _Trial:
 
 
 class IntrinsicsAdjustment(RobustStage):
-    """Minimise 1/2 sum ρ(w |r|²) + 1/2 sum ((θ - θ0)/σ)² over poses, landmarks and what moves of the lenses.
+    """Minimise 1/2 sum ρ(w |r|²) + 1/2 sum ((θ - θ0)/σ)² over poses, landmarks and the free parameters of the lenses.
 
     Two focal lengths of a lens have a prior of their ratio too, (fx/fx0 - fy/fy0)/σ.
 
@@ -86,12 +86,12 @@ class IntrinsicsAdjustment(RobustStage):
         self._projection = projection(view.lenses, tracks.cam, keypoints)
         self.view = view
         self._layout = Layout.of_images(tracks.cameras, tracks.landmarks) if layout is None else layout
-        moving, numbers = ~self._layout.still, view.lenses.numbers
-        poses = self._poses = 6 * int(np.count_nonzero(moving))
+        free, numbers = ~self._layout.still, view.lenses.numbers
+        poses = self._poses = 6 * int(np.count_nonzero(free))
         place = poses + np.concatenate([[0], np.cumsum(numbers)])
-        # Rows of all numbers that move, and one of those that do not, or that lenses with fewer than others do not have.
+        # Rows of all free numbers, and one for fixed ones and for those that lenses with fewer than others do not have.
         size = int(place[-1]) + 1
-        first = np.where(moving, 6 * (np.cumsum(moving) - 1), size - 1)[self._layout.frame]
+        first = np.where(free, 6 * (np.cumsum(free) - 1), size - 1)[self._layout.frame]
         pose = np.minimum(first[:, None] + np.arange(6), np.where(first < poses, size, size - 1)[:, None])
         self._column = np.concatenate([pose, _columns(view.lenses.lens, place, numbers)], axis=1)
         self._given = prior.about
@@ -239,7 +239,7 @@ class IntrinsicsAdjustment(RobustStage):
 
     @property
     def unknowns(self) -> int:
-        """Numbers that move, less the seven of the gauge; landmarks that nothing holds do not count."""
+        """Free numbers, less the seven of the gauge; landmarks that nothing holds do not count."""
         t = self._tracks
         held = np.bincount(t.landmark, weights=self._weight > 0.0, minlength=t.landmarks) > 0
         return len(self._prior) - 1 + 3 * int(np.count_nonzero(held)) - 7

@@ -12,7 +12,7 @@ every derivative free of the world's origin and orientation:
 An observation at or behind the camera's plane, or further off than `WORST` normalised units, has that error and no
 derivative: the cost of a point never falls by passing through the principal plane, and stays finite there.
 
-Observations are sorted by landmark as everywhere (see `engine.kernels`). A camera's moving parameters are named by
+Observations are sorted by landmark as everywhere (see `engine.kernels`). A camera's free parameters are named by
 `slots`, a tuple, so that its length is known to the compiler and the innermost loops unroll.
 """
 
@@ -169,7 +169,7 @@ def projected_out(a, Q, m, u0, u1, u2, e):
 def eliminate_landmarks(begin, end, ptr, cam, slots, cameras, xyz, image, weight, damping, G, Q, e, M, u, shift):
     """Landmarks out of the normal equations: the contribution of each observation and landmark to the reduced system.
 
-    With V_j = sum_i B_i'B_i + shift_j I, shift_j = λ trace/3, M_j'M_j = V_j^-1, Q_i = B_i M_j', G_i the moving columns of
+    With V_j = sum_i B_i'B_i + shift_j I, shift_j = λ trace/3, M_j'M_j = V_j^-1, Q_i = B_i M_j', G_i the free columns of
     J_i and h_j = sum_i B_i'r_i, block (i, k) is G_i'(δ_ik I - Q_i Q_k')G_k and the gradient G_i'e_i, e_i = r_i - Q_i u_j,
     u_j = M_j h_j. Left are G_i, Q_i and e_i.
     1/2 |u|² = 1/2 h' V_j^-1 h is what the landmark alone gains at fixed cameras.

@@ -43,7 +43,7 @@ class Deviations:
 
 @dataclass(frozen=True)
 class Prior:
-    """Residuals (θ - about)/deviation of all numbers that move, and (fx/fx0 - fy/fy0)/aspect of two focal lengths."""
+    """Residuals (θ - about)/deviation of all free numbers, and (fx/fx0 - fy/fy0)/aspect of two focal lengths."""
 
     about: Array
     deviation: Array
@@ -52,21 +52,21 @@ class Prior:
 
 @dataclass(frozen=True)
 class Lenses:
-    """Cameras of several images: the camera of each image, and the parameters of each that move."""
+    """Cameras of several images: the camera of each image, and the free parameters of each, which an adjustment changes."""
 
     cameras: tuple[pycolmap.Camera, ...]
     """by lens"""
     lens: Index
     """(images,) the lens of each image"""
-    moving: tuple[tuple[int, ...], ...]
-    """by lens: indices of the parameters that move"""
+    free: tuple[tuple[int, ...], ...]
+    """by lens: indices of the free parameters"""
 
     @classmethod
     def of(
         cls, cameras: Mapping[int, pycolmap.Camera], camera_ids: Index, *, focal: bool = True,
         distortion: bool = True, principal_point: bool = False, shared: bool = False,
     ) -> "Lenses":  # fmt: skip
-        """One lens a camera id, or with `shared` one for all ids with the same camera; what moves of each."""
+        """One lens a camera id, or with `shared` one for all ids with the same camera; `focal` and so on: what is free."""
         ids, lens = np.unique(camera_ids, return_inverse=True)
         chosen = [cameras[int(k)] for k in ids]
         if shared:
@@ -74,14 +74,14 @@ class Lenses:
             distinct = list(dict.fromkeys(keys))
             lens = np.array([distinct.index(key) for key in keys])[lens]
             chosen = [chosen[keys.index(key)] for key in distinct]
-        moving = tuple(_moving(c, focal, distortion, principal_point) for c in chosen)
-        return cls(tuple(chosen), lens.astype(np.int64), moving)
+        free = tuple(_free(c, focal, distortion, principal_point) for c in chosen)
+        return cls(tuple(chosen), lens.astype(np.int64), free)
 
     def split(self, camera_ids: Index) -> "Lenses":
-        """One lens a camera id, with the values and what moves of the lens that it shared."""
+        """One lens a camera id, with the values and free parameters of the lens that it shared."""
         _, first, lens = np.unique(camera_ids, return_index=True, return_inverse=True)
         old = self.lens[first]
-        return Lenses(tuple(self.cameras[g] for g in old), lens.astype(np.int64), tuple(self.moving[g] for g in old))
+        return Lenses(tuple(self.cameras[g] for g in old), lens.astype(np.int64), tuple(self.free[g] for g in old))
 
     def by_id(self, camera_ids: Index) -> dict[int, pycolmap.Camera]:
         """The camera of every camera id."""
@@ -92,31 +92,31 @@ class Lenses:
         }
 
     def with_principal_points(self, least_images: int = 1) -> "Lenses":
-        """The same with principal points that move, of lenses that have so many images."""
+        """The same with free principal points, of lenses that have so many images."""
         images = np.bincount(self.lens, minlength=len(self.cameras))
-        return replace(self, moving=tuple(
-            tuple(sorted({*moves, *c.principal_point_idxs()})) if n >= least_images else moves
-            for c, moves, n in zip(self.cameras, self.moving, images, strict=True)
+        return replace(self, free=tuple(
+            tuple(sorted({*k, *c.principal_point_idxs()})) if n >= least_images else k
+            for c, k, n in zip(self.cameras, self.free, images, strict=True)
         ))  # fmt: skip
 
     @property
     def numbers(self) -> Index:
-        """How many parameters of each lens move."""
-        return np.array([len(m) for m in self.moving], dtype=np.int64)
+        """Number of free parameters of each lens."""
+        return np.array([len(m) for m in self.free], dtype=np.int64)
 
     @property
     def values(self) -> Array:
-        """All that moves, lens after lens."""
-        parts = [np.asarray(c.params, dtype=np.float64)[list(m)] for c, m in zip(self.cameras, self.moving, strict=True)]
+        """Of all free parameters, lens after lens."""
+        parts = [np.asarray(c.params, dtype=np.float64)[list(m)] for c, m in zip(self.cameras, self.free, strict=True)]
         return np.concatenate(parts) if parts else np.empty(0)
 
     def at(self, values: Array) -> "Lenses":
-        """The same lenses with other values of what moves."""
+        """The same lenses with other values of the free parameters."""
         cameras, start = [], 0
-        for camera, moving in zip(self.cameras, self.moving, strict=True):
+        for camera, free in zip(self.cameras, self.free, strict=True):
             params = np.array(camera.params, dtype=np.float64)
-            params[list(moving)] = values[start : start + len(moving)]
-            start += len(moving)
+            params[list(free)] = values[start : start + len(free)]
+            start += len(free)
             lengths, size = camera.focal_length_idxs(), max(camera.width, camera.height)
             params[lengths] = np.clip(params[lengths], 0.1 * size, 10.0 * size)
             cameras.append(with_parameters(camera, params))
@@ -128,10 +128,10 @@ class Lenses:
         """About the values that the lenses have, or others; focal lengths about what is known of them, by image."""
         sigma: list[float] = []
         about = (self.values if about is None else about).copy()
-        for lens, (camera, moving) in enumerate(zip(self.cameras, self.moving, strict=True)):
+        for lens, (camera, free) in enumerate(zip(self.cameras, self.free, strict=True)):
             lengths, middle = set(camera.focal_length_idxs()), set(camera.principal_point_idxs())
             known = None if focal is None else focal[int(np.flatnonzero(self.lens == lens)[0])]
-            for k in moving:
+            for k in free:
                 if k in lengths and known is not None:
                     about[len(sigma)] = known.pixels
                     off = np.log(camera.params[k] / known.pixels)
@@ -156,8 +156,8 @@ class Lenses:
         about, sigma = prior.about.copy(), prior.deviation.copy()
         starts = np.concatenate([[0], np.cumsum(self.numbers)])
         classes: dict[tuple[object, ...], list[int]] = {}
-        for n, (camera, moving) in enumerate(zip(self.cameras, self.moving, strict=True)):
-            classes.setdefault((camera.model_name, camera.width, camera.height, moving), []).append(n)
+        for n, (camera, free) in enumerate(zip(self.cameras, self.free, strict=True)):
+            classes.setdefault((camera.model_name, camera.width, camera.height, free), []).append(n)
         for members in classes.values():
             if len(members) < 3:
                 continue
@@ -172,14 +172,14 @@ class Lenses:
         """(n, 2): places among `values` of two focal lengths of one lens that both move."""
         starts = np.concatenate([[0], np.cumsum(self.numbers)])
         pairs = [
-            [start + moving.index(k) for k in camera.focal_length_idxs()]
-            for start, camera, moving in zip(starts[:-1], self.cameras, self.moving, strict=True)
-            if len(camera.focal_length_idxs()) == 2 and set(camera.focal_length_idxs()) <= set(moving)
+            [start + free.index(k) for k in camera.focal_length_idxs()]
+            for start, camera, free in zip(starts[:-1], self.cameras, self.free, strict=True)
+            if len(camera.focal_length_idxs()) == 2 and set(camera.focal_length_idxs()) <= set(free)
         ]
         return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def _moving(camera: pycolmap.Camera, focal: bool, distortion: bool, principal_point: bool) -> tuple[int, ...]:
+def _free(camera: pycolmap.Camera, focal: bool, distortion: bool, principal_point: bool) -> tuple[int, ...]:
     chosen: list[int] = []
     chosen += camera.focal_length_idxs() if focal else []
     chosen += camera.principal_point_idxs() if principal_point else []
@@ -247,14 +247,14 @@ class Projection:
         a, b = _tangents(ray)
         by_x = np.zeros((len(x), 2, 3))
         by_lens = np.zeros((len(x), 2, max(lenses.numbers.max(initial=0), 1)))
-        for camera, moving, span in zip(lenses.cameras, lenses.moving, self._spans, strict=True):
+        for camera, free, span in zip(lenses.cameras, lenses.free, self._spans, strict=True):
             here = ray[span]
             for tangent in (a[span], b[span]):
                 ahead, behind = _project(camera, here + _STEP * tangent), _project(camera, here - _STEP * tangent)
                 slope = (ahead - behind) / (2.0 * _STEP * length[span])
                 by_x[span] += slope[:, :, None] * tangent[:, None, :]
             params = np.array(camera.params, dtype=np.float64)
-            for n, k in enumerate(moving):
+            for n, k in enumerate(free):
                 step = np.zeros_like(params)
                 step[k] = _STEP * max(abs(params[k]), 1.0)
                 further, nearer = with_parameters(camera, params + step), with_parameters(camera, params - step)

@@ -57,7 +57,7 @@ def squared_residuals(begin, end, x, lens, theta, keypoints, worst, squared):
 
 
 @kernel()
-def linearised(begin, end, x, lens, theta, moving, keypoints, worst, residual, A, T):
+def linearised(begin, end, x, lens, theta, free, keypoints, worst, residual, A, T):
     """r, dr/dx and dr/dθ; all zero where the projection is not valid, so that such an observation does not pull."""
     by = room((2, 13))
     for a in range(begin, end):
@@ -89,7 +89,7 @@ def linearised(begin, end, x, lens, theta, moving, keypoints, worst, residual, A
         by[0, 6], by[1, 6] = fx * 2.0 * u * v, fy * (n + 2.0 * v * v)
         by[0, 7], by[1, 7] = fx * (n + 2.0 * u * u), fy * 2.0 * u * v
         for m in range(T.shape[2]):
-            k = moving[g, m]
+            k = free[g, m]
             T[a, 0, m] = by[0, k] if k >= 0 else 0.0
             T[a, 1, m] = by[1, k] if k >= 0 else 0.0
 
@@ -112,11 +112,11 @@ class OpenCVProjection:
     def linearised(self, lenses: Lenses, x: Array) -> tuple[Array, Array, Array]:
         """Residuals r (n, 2), dr/dx (n, 2, 3) and dr/dθ (n, 2, most numbers of a lens); no derivative where not valid."""
         most = max(int(lenses.numbers.max(initial=0)), 1)
-        moving = np.full((len(lenses.cameras), most), -1, dtype=np.int64)
-        for g, (camera, moves) in enumerate(zip(lenses.cameras, lenses.moving, strict=True)):
-            moving[g, : len(moves)] = [PLACES[camera.model_name][k] for k in moves]
+        free = np.full((len(lenses.cameras), most), -1, dtype=np.int64)
+        for g, (camera, own) in enumerate(zip(lenses.cameras, lenses.free, strict=True)):
+            free[g, : len(own)] = [PLACES[camera.model_name][k] for k in own]
         found = np.empty((len(x), 2)), np.empty((len(x), 2, 3)), np.empty((len(x), 2, most))
-        model = x, self._lens, _twelve(lenses), moving, self._keypoints, self._worst
+        model = x, self._lens, _twelve(lenses), free, self._keypoints, self._worst
         threads.run(linearised, len(x), *model, *found)
         return found
 

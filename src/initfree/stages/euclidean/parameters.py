@@ -40,7 +40,7 @@ class FreeIntrinsics:
 
     focal: bool = False
     radial: int = 0
-    """number of radial coefficients that move: 0, 1 (k1) or 2 (k1, k2)"""
+    """number of free radial coefficients: 0, 1 (k1) or 2 (k1, k2)"""
     focal_sigma: float | Array = 1.0
     """prior of log f, of all cameras or (cameras,)"""
     focal_about: Array | None = None
@@ -91,7 +91,7 @@ class FreeIntrinsics:
 
     @property
     def slots(self) -> tuple[int, ...]:
-        """The parameters of a camera that move, of (ω, τ, log f, k1, k2)."""
+        """The free parameters of a camera, of (ω, τ, log f, k1, k2)."""
         return _POSE + ((_FOCAL,) if self.focal else ()) + _RADIAL[: self.radial]
 
 
@@ -99,7 +99,7 @@ POSES_ONLY = FreeIntrinsics()
 
 
 class Parameters:
-    """Where each camera's moving numbers stand in the reduced system: 6 a camera, then the intrinsics of each group."""
+    """Where each camera's free numbers stand in the reduced system: 6 a camera, then the intrinsics of each group."""
 
     def __init__(self, free: FreeIntrinsics, groups: Index) -> None:
         self.slots = free.slots

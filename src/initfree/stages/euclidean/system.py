@@ -26,10 +26,10 @@ def squared_residuals(tracks: Tracks, cameras: Cameras, xyz: Array, image: Image
 
 
 class CondensedSystem:
-    """H δ = -g over the moving numbers of every camera, landmarks eliminated, in blocks of camera pairs."""
+    """H δ = -g over the free numbers of every camera, landmarks eliminated, in blocks of camera pairs."""
 
     def __init__(self, tracks: Tracks, width: int) -> None:
-        """`width`: numbers of a camera that move."""
+        """`width`: free numbers of a camera."""
         self._tracks, self._width = tracks, width
         self.pairs = CameraPairs.covisible(tracks)
         self._reduction = reduction_of(tracks, coupled=True)
@@ -73,7 +73,7 @@ class MetricSystem(CondensedSystem):
     """Of cameras with a focal length, k1 and k2."""
 
     def __init__(self, tracks: Tracks, slots: tuple[int, ...]) -> None:
-        """`slots`: which of a camera's numbers move (`kernels.PARAMETERS`)."""
+        """`slots`: which of a camera's numbers are free (`kernels.PARAMETERS`)."""
         super().__init__(tracks, len(slots))
         self._slots = slots
 

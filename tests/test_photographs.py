@@ -111,7 +111,7 @@ def test_a_landmark_in_a_cameras_centre_does_not_spoil_the_evidence(scene):
     assert not r.in_front[rows][0]
     assert not consensus(problem, spoiled)[rows][0]
     evidence = certify(problem, spoiled).evidence
-    assert evidence.system.tells
+    assert evidence.system.solvable
     assert evidence.uncertainty.rotation.max() < 1.0
 
 

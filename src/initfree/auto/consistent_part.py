@@ -36,7 +36,7 @@ def consistent_part(search: Search, solution: Solution) -> Solution | None:
     began = clock()
     whole = solution.problem
     if whole.rays and not whole.calibrated and len(np.unique(whole.camera_ids)) > len(whole.camera_ids) / 2:
-        # Freed intrinsics of single photographs leave much open: what fails is asked once they are estimated.
+        # Freed intrinsics of single photographs leave much open: what fails is judged once they are estimated.
         return None
     everything = _Subset(solution, np.arange(whole.tracks.cameras), np.arange(whole.tracks.landmarks))
     part = _reduced(everything, search, doubtful=True)
@@ -145,7 +145,7 @@ def _extended(part: _Subset, whole: Solution, search: Search) -> _Subset | None:
     R[part.cameras], t[part.cameras], xyz[part.landmarks] = own.R, own.t, own.xyz
     missing = np.setdiff1d(np.arange(whole.problem.tracks.cameras), part.cameras)
     state = replace(before, R=R, t=t, xyz=xyz)
-    # No more than the certificate asks for: it judges them.
+    # No more than the certificate requires: it judges them.
     state, placed = resect(whole.problem, state, missing, min_inliers=MIN_CONSENSUS, seed=config.seed)
     found = without_cameras(whole.problem, missing[~placed]) if placed.any() else None
     if found is None:

@@ -48,10 +48,10 @@ def run_start(
     A reconstruction that one of the `earlier` starts found too has the same verdict.
     """
     began = clock()
-    telling = None if on_progress is None else (lambda stage, *figures: on_progress(f"{start.name}: {stage}", *figures))
+    progress = None if on_progress is None else (lambda stage, *figures: on_progress(f"{start.name}: {stage}", *figures))
     cameras, keep, reports = start.cameras, start.keep, ()
     if start.trimmed:
-        watched = None if telling is None else partial(telling, "trimming")
+        watched = None if progress is None else partial(progress, "trimming")
         cameras, keep = trim(problem, start.config, start.trimmed, watched)
         reports = (StageReport("trimming", clock() - began),)
     part, left = problem, None
@@ -61,7 +61,7 @@ def run_start(
             return Disconnected(start)
         part, left = found
     seen, whole = (p if start.focal is None else with_focals(p, start.focal) for p in (part, problem))
-    state = State(seen, start.config, None, start.rotations, cameras, reports=reports, on_progress=telling)
+    state = State(seen, start.config, None, start.rotations, cameras, reports=reports, on_progress=progress)
     state = _projective(state, start)
     if state is None:
         return Deferred(start)

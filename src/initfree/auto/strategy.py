@@ -79,8 +79,8 @@ def _as_stated(search: Search) -> Solution | None:
     search.started += held.started
     open_ = {finding.check for finding in solution.certificate.findings if not (finding.passed or finding.doubt)}
     # Matches that contradict each other still do, whatever the focal lengths.
-    told = any(open_ and open_ <= those for those in (FOCAL_LENGTHS, {ONE_JOINT, NONE_BELONGS}))
-    return solution if solution.accepted or told else None
+    decided = any(open_ and open_ <= those for those in (FOCAL_LENGTHS, {ONE_JOINT, NONE_BELONGS}))
+    return solution if solution.accepted or decided else None
 
 
 def _check_skipped(names: tuple[str, ...]) -> None:
@@ -146,12 +146,12 @@ def _undone(search: Search, solution: Solution) -> Solution:
     free = apart.accepted and not apart.problem.calibrated
     apart = confirmed(again, mended(again, finished(again, apart)), free)
     search.started += again.started
-    told = joined_otherwise(solution.certificate) is not None
-    if not apart.accepted or (told and not follows(apart.reconstruction, apart.problem.names, solution.certificate)):
+    otherwise = joined_otherwise(solution.certificate) is not None
+    if not apart.accepted or (otherwise and not follows(apart.reconstruction, apart.problem.names, solution.certificate)):
         return solution
     note = "parts that look alike had been taken for one: the tracks that both share were divided, and all solved again"
-    if told:
-        note += "; two joints of two parts fitted, and the order of the photographs tells which is right"
+    if otherwise:
+        note += "; two joints of two parts fitted, and the order of the photographs decides"
     return apart.noting(note)
 
 

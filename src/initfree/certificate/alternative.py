@@ -78,7 +78,7 @@ def doubtful(determination: Determination, parallax: float) -> bool:
 def alternative(problem: Problem, reconstruction: Reconstruction, system: CameraSystem) -> Alternative | None:
     """The other optimum of the lowest cost, or the first that fits as well; None if all searches returned to the given
     one."""
-    if not system.tells or system.tracks.cameras < 3:
+    if not system.solvable or system.tracks.cameras < 3:
         return None
     _, directions = weakest_modes(system, 2)
     best: Alternative | None = None

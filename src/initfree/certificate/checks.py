@@ -200,7 +200,7 @@ def determined(e: Evidence) -> Finding:
     d = e.determination
     auc = min(d.rotation_auc20, d.translation_auc20)
     margin = min((auc - T.MIN_EXPECTED_AUC20) / 100.0, T.MAX_DRIFT - d.drift)
-    if not d.system.tells:
+    if not d.system.solvable:
         return Finding(DETERMINED, -_CERTAIN, "not determined: too little fits to tell how certain anything is")
     if margin >= 0.0:
         return Finding(DETERMINED, margin, "")
@@ -374,7 +374,7 @@ def one_focal_length(e: Evidence) -> Finding | None:
 
 def certain_focal_length(e: Evidence) -> Finding | None:
     """Estimated focal lengths must be certain."""
-    if e.problem.exact or (e.history.searching and e.problem.calibrated) or not e.system.tells:
+    if e.problem.exact or (e.history.searching and e.problem.calibrated) or not e.system.solvable:
         return None
     focal = e.uncertainty.focal
     k = int(np.argmax(focal))
@@ -459,7 +459,7 @@ def settles(e: Evidence, witness: Witness) -> bool:
 
 
 def _stays(freed: Freed) -> bool:
-    """Whether freer cameras stand where they did, or the images do not ask for them."""
+    """Whether freer cameras stand where they did, or the images do not need them."""
     return freed.closeness >= T.DIFFERENT_AUC20 or freed.deviations <= T.MIN_LENS_DEVIATIONS
 
 

@@ -25,7 +25,7 @@ LEAST = 15
 """observations of an image in either half"""
 CLEAR = 97.0
 """percent, of rotations, that the cameras of both halves have against each other after one step, from which more steps would
-not tell"""
+change nothing"""
 
 
 def near_against_far(problem: Problem, reconstruction: Reconstruction) -> tuple[float, float] | None:
@@ -52,7 +52,7 @@ def expected_between(problem: Problem, reconstruction: Reconstruction) -> float:
         system = camera_system(
             t, problem.m, problem.unit, r.cameras, r.xyz, agreeing & half[t.landmark], free=free, groups=problem.camera_ids
         )  # fmt: skip
-        lacking += 100.0 - (determination(system).rotation_auc20 if system.tells else 0.0)
+        lacking += 100.0 - (determination(system).rotation_auc20 if system.solvable else 0.0)
     return lacking
 
 

@@ -41,9 +41,9 @@ def with_depth(problem: Problem, reconstruction: Reconstruction, agreeing: NDArr
     pixels = reconstruction.focal[cam] * problem.unit[rows].mean(axis=1)
     weight = (pixels * np.repeat(nearest, seen) / distance) ** 2
     row, column = _UPPER
-    tells = weight[:, None] * ((row == column) - ray[:, row] * ray[:, column])
-    whole = np.add.reduceat(tells, begin, axis=0)
-    without_one = np.maximum.reduceat(_trace_of_inverse(np.repeat(whole, seen, axis=0) - tells), begin)
+    information = weight[:, None] * ((row == column) - ray[:, row] * ray[:, column])
+    whole = np.add.reduceat(information, begin, axis=0)
+    without_one = np.maximum.reduceat(_trace_of_inverse(np.repeat(whole, seen, axis=0) - information), begin)
     variance = np.where(seen >= 3, without_one, _trace_of_inverse(whole))
     noise = max(_noise(problem, reconstruction, rows, len(begin)), LEAST_NOISE)
     result[landmark[begin]] = (seen >= 2) & (noise**2 * variance <= MAX_DEPTH_DEVIATION**2)

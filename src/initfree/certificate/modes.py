@@ -89,7 +89,7 @@ class Determination:
 def determination(system: CameraSystem, least_noise: float = KEYPOINT_NOISE) -> Determination:
     """Draw reconstructions from the covariance and compare each with this one; the second worst of each figure counts."""
     noise = max(system.noise, least_noise)
-    if not system.tells:
+    if not system.solvable:
         return Determination(0.0, 0.0, np.inf, system, noise)
     steps = _steps(system, noise)
     R, centres = system.cameras[0], system.centres
@@ -104,7 +104,7 @@ def determination(system: CameraSystem, least_noise: float = KEYPOINT_NOISE) -> 
 
 def drift(system: CameraSystem, least_noise: float = KEYPOINT_NOISE) -> float:
     """`Determination.drift` alone."""
-    return _drift(_steps(system, max(system.noise, least_noise))) if system.tells else np.inf
+    return _drift(_steps(system, max(system.noise, least_noise))) if system.solvable else np.inf
 
 
 def _steps(system: CameraSystem, noise: float) -> Array:

@@ -1,4 +1,4 @@
-"""Does the order of the photographs tell which of two joints is right? Who photographs walks from one place to the next.
+"""Which of two joints does the order of the photographs support? Photographers walk from one place to the next.
 
 Two parts of a scene that look alike may be joined in two ways that fit equally well: as one place seen twice, or as two.
 Names often number photographs as they were taken. Where consecutive ones stand near each other within either part, by more

@@ -11,7 +11,7 @@ MIN_IMAGES = 3
 MIN_REDUNDANCY = 0.05
 """share of equations beyond the unknowns: without any, a perfect fit says nothing"""
 MAX_NOISE = 1.75
-"""pixels: beyond it nothing tells a bent reconstruction from careless keypoints; as much of the width of a larger image than
+"""pixels: beyond it a bent reconstruction and careless keypoints look alike; as much of the width of a larger image than
 LARGE_IMAGE: the same photographs at half the size are the same problem"""
 LARGE_IMAGE = 3000.0
 """pixels along the longer side: the largest images that the limits in pixels were chosen on"""
@@ -33,7 +33,7 @@ MIN_PURITY_OF_NOISE, MAX_SYSTEMATIC_OF_NOISE, MAX_PROJECTIVE_OF_NOISE = 0.78, 0.
 is heavy-tailed: 0.81, 0.12 and 1.04 on waves and on keypoints of which some are careless, 0.81, 0.56 and 1.09 in a bent
 reconstruction"""
 MIN_CAMERA_PURITY = 0.6
-"""the same of every camera, as far as its number of observations tells"""
+"""the same of every camera, as far as its number of observations decides that"""
 SAFE_CAMERA_PURITY = 0.8
 """a camera significantly below it is doubtful"""
 CLEAR_CAMERA_PURITY = 0.9
@@ -116,7 +116,7 @@ MAX_PROJECTIVE_RATIO = 1.25
 """robust cost of the metric cameras over that of projective ones, for a degree of freedom, after the lens was freed: 1.04
 and less in most right results on photographs, 1.20 in one (braid20); 1.31 and more where one camera zooms"""
 CLEAR_PROJECTIVE_RATIO = 1.1
-"""the same, before: less, and the images do not ask for one focal length each"""
+"""the same, before: less, and the images do not need one focal length each"""
 MIN_TURNED_AUC20 = 94.0
 """percent, of rotations, that cameras have against these once a radial distortion is free: 95.9 and more in right results on
 photographs, 91 and less where a dome was made of a plane;"""

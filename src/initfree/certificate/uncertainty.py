@@ -217,7 +217,7 @@ class CameraSystem:
         column = self.parameters.column
         if self.size <= DENSE:
             return self.inverse[column[:, :, None], column[:, None, :]]
-        # S⁺ = F (S + E)^-1 F with F = 1 - GG': beside the blocks of the inverse itself, seven columns tell them.
+        # S⁺ = F (S + E)^-1 F with F = 1 - GG': beside the blocks of the inverse itself, seven columns give them.
         solved = self.pinned.solve(self.gauge)
         G, Y = self.gauge[column], solved[column]
         across = np.einsum("nsg,ntg->nst", G, Y)
@@ -225,7 +225,7 @@ class CameraSystem:
         return self.pinned.inverse_blocks() - across - across.transpose(0, 2, 1) + along
 
     @cached_property
-    def tells(self) -> bool:
+    def solvable(self) -> bool:
         """Whether enough observations fit, with finite values, to compute deviations."""
         if self.redundancy < 1 or not np.isfinite(self.blocks).all():
             return False
@@ -239,7 +239,7 @@ class CameraSystem:
     def uncertainty(self, noise: float | None = None) -> Uncertainty:
         """Deviations of every camera, for the noise of the residuals or another; infinite if too few observations fit."""
         noise = self.noise if noise is None else noise
-        if not self.tells:
+        if not self.solvable:
             nothing = np.full(self.tracks.cameras, np.inf)
             return Uncertainty(nothing, nothing, nothing, np.inf, self.extent)
         variance = noise**2 * np.maximum(np.einsum("nss->ns", self._own_blocks), 0.0)

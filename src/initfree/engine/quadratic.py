@@ -81,7 +81,7 @@ class Eliminated:
 
     @cached_property
     def y(self) -> Array:
-        """P X, which few formulations ask for, (observations, 3)"""
+        """P X, which few formulations need, (observations, 3)"""
         return project(self.tracks, self.P, self.X)
 
 

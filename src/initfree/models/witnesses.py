@@ -152,7 +152,8 @@ def _loose(e: Evidence, finding: Finding) -> tuple[str, ...]:
         ONE_JOINT: lambda: e.joint.smaller,
         NOT_DOUBLED: lambda: e.duplication.smaller,
     }
-    if finding.failing or finding.check not in groups or (finding.check == DETERMINED and not e.determination.system.tells):
+    blind = finding.check == DETERMINED and not e.determination.system.solvable
+    if finding.failing or blind or finding.check not in groups:
         return finding.failing
     return tuple(name for name, apart in zip(e.names, groups[finding.check](), strict=True) if apart)
 
@@ -255,7 +256,7 @@ def placed(e: Evidence) -> Witness:
     s = e.system
     seen = np.bincount(s.tracks.landmark, weights=s.weight, minlength=s.tracks.landmarks)
     which = np.random.default_rng(0).permutation(np.flatnonzero(seen >= LEAST_OBSERVATIONS))[:_SAMPLED]
-    if not (s.tells and len(which)):
+    if not (s.solvable and len(which)):
         return Witness("landmarks", DOUBT, "too little fits to tell how certain the landmarks are")
     distance = np.maximum(np.linalg.norm(s.xyz[which] - s.centres.mean(axis=0), axis=1), 1.0)
     drift = float(np.quantile(s.landmark_drifts(which, max(s.noise, KEYPOINT_NOISE)) / distance, 0.75))

@@ -4,7 +4,7 @@ observations -> relative rotations -> VarPro -> radial refinement -> projective 
 Euclidean adjustment
 
 `STAGES` is the one list of them: a single pipeline, every start of `auto` and the benchmark run it, whole or in part. A
-stage that the configuration does not ask for returns the state as it is.
+stage that the configuration leaves out returns the state as it is.
 """
 
 from collections.abc import Callable, Sequence

@@ -98,7 +98,7 @@ def test_a_wrong_image_leaves_the_others_to_be_accepted(dataset):
     assert model.images[5].has_pose
 
 
-def test_an_image_that_is_only_doubtful_is_named_and_the_others_accepted(dataset):
+def test_an_image_that_is_only_doubtful_is_named_and_the_others_accepted(dataset, tmp_path):
     model = kept(dataset)
     image = model.images[5]
     rng = np.random.default_rng(0)
@@ -110,6 +110,8 @@ def test_an_image_that_is_only_doubtful_is_named_and_the_others_accepted(dataset
     assert found.accepted_without == (image.name,)
     assert [one.name for one in found.untrusted] == [image.name]
     assert "15 of 16 images; nothing vouches for" in found.reason
+    found.write(tmp_path / "verdict")
+    assert "accepted, in part" in (tmp_path / "verdict" / "summary.html").read_text()
 
 
 def test_an_image_with_few_observations_is_not_vouched_for(dataset):

@@ -21,9 +21,11 @@ _PROMISES = {
 def check_page(report: dict[str, Any], scene: Scene, figures: ResidualFigures) -> str:
     """The page as HTML; `report` is what check.json holds."""
     images = list(report["images"].values())
+    part = report["accepted"] and bool(report["accepted_without"])
     return environment().get_template("check.html.j2").render(
         report=report,
-        badge=_BADGES[report["verdict"]],
+        badge="part" if part else _BADGES[report["verdict"]],
+        verdict="accepted, in part" if part else report["verdict"],
         promise=_PROMISES[report["verdict"]],
         scene_data=scene.to_json(LANDMARKS, STEPS, STEP_LANDMARKS),
         cards=_cards(report, images),

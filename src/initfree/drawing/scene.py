@@ -190,7 +190,7 @@ class Scene:
     @property
     def tone(self) -> str:
         """Of the verdict: that on a part of the images does not look like that on all."""
-        return "no" if not self.accepted else "part" if self.left_out else "yes"
+        return "no" if not self.accepted else "part" if self.left_out or len(self.failing) else "yes"
 
     @property
     def flags(self) -> tuple[str, ...]:

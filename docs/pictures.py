@@ -335,7 +335,7 @@ MADE: dict[str, Callable[[Path], None]] = {
     "example-02": lambda folder: example("02", folder),
     "example-03": sweep,
     "example-04": lambda folder: example("04", folder),
-    "example-05": lambda folder: example("05", folder, part="result"),
+    "example-05": lambda folder: example("05", folder, Look(width=620, height=400, closer=0.9), part="result"),
     "example-06": lambda folder: example("06", folder, part="initfree"),
     "example-07": lambda folder: example("07", folder),
     "example-08": lambda folder: example("08", folder),

@@ -63,7 +63,7 @@ function scenePanel(element, data) {
       colour: data.tips.map((_, k) => (data.failing.includes(k) ? "#d1495b" : state.joint && joint.has(k) ? "#d98613" : "#1a9e8f")) });
     if (state.cameras && state.chosen !== null) {
       const k = state.chosen;
-      layers.push({ kind: "frusta", at: now.at.subarray(3 * k, 3 * k + 3), turns: now.turns.subarray(4 * k, 4 * k + 4), shape: shape.subarray(2 * k, 2 * k + 2), size: 1.5 * data.size, colour: theme.colours().ink, width: 3.2 });
+      layers.push({ kind: "frusta", at: now.at.subarray(3 * k, 3 * k + 3), turns: now.turns.subarray(4 * k, 4 * k + 4), shape: shape.subarray(2 * k, 2 * k + 2), size: 2 * data.size, colour: "#2f7bff", width: 3.2 });
     }
     view.show(layers);
     legend.replaceChildren();

@@ -172,9 +172,9 @@ def _averages(main: dict[str, Table]) -> list[Section]:
         ),
         Section(
             "initialisation",
-            "Initialisation",
-            "How much the start matters, without and with the Cauchy loss.",
-            [t for name, t in main.items() if name.startswith("init-")],
+            "Initialisation and loss",
+            "How much the start matters, and the loss.",
+            [t for name, t in main.items() if name.startswith(("init-", "robust-"))],
         ),
         Section(
             "rescue",

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from initfree.benchmark.report.names import PAPER_LOSSES
 from initfree.benchmark.report.table import Table
 from initfree.benchmark.report.tables.densification import densification_by_formulation, densification_overall
 from initfree.benchmark.report.tables.full import full_tables
@@ -24,6 +25,7 @@ def summary_tables(rows: pd.DataFrame) -> list[Table]:
         structure_table(rows),
         initialisation_table(rows),
         *initialisation_loss_tables(rows),
+        *([loss_table(rows)] if set(rows["loss"]).difference(("", *PAPER_LOSSES)) else []),
         rescue_table(rows, min_obs=3),
         rescue_table(rows, min_obs=6),
         densification_overall(rows),

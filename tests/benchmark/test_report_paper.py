@@ -21,6 +21,7 @@ from initfree.benchmark.report.paper import paper_table
 from initfree.benchmark.report.reproduction import MARK, write_reproduction
 from initfree.benchmark.report.selection import paper_grid
 from initfree.benchmark.report.sweep import load_sweep
+from initfree.benchmark.report.tables.bal import bal_pipeline, frame_free
 from initfree.benchmark.store import archive as archived
 from initfree.benchmark.store import gathered
 from initfree.benchmark.sweep import set_files
@@ -150,6 +151,14 @@ def test_a_cell_is_its_rows_under_the_names_of_the_tables():
     assert len(Cell("exact").of(rows)) == len(Cell(visibility=SURFACE).of(rows)) == len(Cell(terms=10).of(rows)) == 1
     assert has_protocol(rows)
     assert not has_protocol(frame(row()))
+
+
+def test_on_bal_the_frame_free_upgrade_stands_in_for_the_papers():
+    rows = frame(
+        row(set="ladybug-49", upgrade="linear1997", **BAD), row(set="ladybug-49", upgrade="linear"), row(set="set2")
+    )
+    assert bal_pipeline(rows)["failed"].tolist() == [True]
+    assert bal_pipeline(frame_free(rows))["failed"].tolist() == [False]
 
 
 def test_a_run_that_left_nothing_counts_as_a_collapse():

@@ -28,6 +28,7 @@ from initfree.benchmark.report.gap_plot import series_runs
 from initfree.benchmark.report.names import FORMULATIONS, PAPER_SETS, PAPER_UPGRADE, VARIANTS, display
 from initfree.benchmark.report.paper import paper_table
 from initfree.benchmark.report.selection import average, is_bal, paper_grid, whole_methods
+from initfree.benchmark.report.tables.bal import bal_pipeline, frame_free
 from initfree.benchmark.report.tables.densification import densification_pairs
 from initfree.benchmark.report.tables.rescue import BROKEN, RESCUED, loss_pairs
 
@@ -330,6 +331,10 @@ def _rest(rows: pd.DataFrame, checks: list[Check]) -> dict[str, Any]:
         "auto": _share(auto),
         "standing": {word: [c for c in checks if c.standing == word] for word in STANDINGS},
         "claims": len(checks),
+        "bal": [
+            {r: roc_auc(part, r) for r in ("refine_residual", "ose_residual")}
+            for part in (bal_pipeline(rows), bal_pipeline(frame_free(rows)))
+        ],
         "ranking": _ranking(grid[grid["min_obs"] == 3]),
         "steps": steps,
         "others": _between(ms for name, ms in steps["ms"].items() if name != "rpose"),

@@ -113,7 +113,7 @@ def case_rescued(formulation: str, init: str) -> Ask:
         values = {loss: float(pairs[f"{A20}/{loss}"].fillna(0.0).mean()) for loss in ("none", "cauchy")}
         rescued, failed = int((pairs["outcome"] == RESCUED).sum()), int(pairs["failed/none"].astype(bool).sum())
         if not failed:
-            return unknown(f"a run that fails without Cauchy, for all {len(pairs)} succeed")
+            return unknown(f"a run that fails without Cauchy; all {len(pairs)} succeed")
         text = f"{rescued} of {failed} failed seeds rescued; none {values['none']:.1f}, Cauchy {values['cauchy']:.1f}"
         return Answer(rescued > 0, text, values)
 

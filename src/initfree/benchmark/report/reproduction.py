@@ -25,7 +25,7 @@ from initfree.benchmark.report.sweep import Sweep, load_sweep
 from initfree.benchmark.report.table import Table
 from initfree.benchmark.report.tables import appendix_tables, summary_tables
 from initfree.benchmark.report.tables.axes import conditions_table, weights_table
-from initfree.benchmark.report.tables.bal import bal_summary_table
+from initfree.benchmark.report.tables.bal import bal_summary_table, frame_free
 from initfree.benchmark.report.tables.protocol import nullity_table, sound_sets_table, stopping_table
 from initfree.benchmark.report.tables.solvers import Descent, descents, solvers_table
 from initfree.benchmark.report.upgrade_plot import upgrade_plot
@@ -70,7 +70,8 @@ def write_reproduction(directories: list[Path], output: Path, *, overwrite: bool
         write_section(output, MARK, _tables(sweep, runs, check_all(rows), output, overwrite))
         return
     judged = replace(sweep, rows=_with_others(rows))
-    checks = check_all(judged.rows, {what: cell.of(rows) for what, cell in CHANGED.items()} | _sound(judged.rows))
+    changed = {what: cell.of(rows) for what, cell in CHANGED.items()} | _sound(judged.rows)
+    checks = check_all(judged.rows, changed | {"the frame-free linear upgrade": frame_free(rows)})
     appendix = output.with_name(f"{output.stem}-appendix.md")
     figures = {name: output.with_name(f"{output.stem}-{name}.png") for name in ("gap", "residuals")}
     with staged_file(figures["gap"], "bench reproduction", overwrite=overwrite) as staged:

@@ -20,6 +20,12 @@ def bal_pipeline(rows: pd.DataFrame) -> pd.DataFrame:
     return chosen[(chosen["method"] == "initfree") & (chosen["init"] != TRUTH)]
 
 
+def frame_free(rows: pd.DataFrame) -> pd.DataFrame:
+    """BAL after the linear upgrade that does not depend on the projective frame, in the place of the paper's."""
+    others = rows[is_bal(rows) & (rows["upgrade"] != PAPER_UPGRADE)]
+    return others.replace({"upgrade": {"linear": PAPER_UPGRADE}})
+
+
 def bal_summary_table(rows: pd.DataFrame) -> Table:
     """Percent of runs that recovered, by start and loss; the pipeline as a whole and whole methods below the line."""
     stages, whole = bal_pipeline(rows), bal_rows(rows)

@@ -310,7 +310,7 @@ def described(result: initfree.Result, config: initfree.SolveConfig | None, metr
         "confirmed": sorted(certificate.evidence.history.confirmed),
         "rotation_auc20": metrics.rotation_auc20,
         "translation_auc20": metrics.translation_auc20,
-        "ose_residual": stages["varpro"].mean_residual,
+        "ose_residual": stages["varpro"].mean_residual if "varpro" in stages else None,
         "refine_residual": stages["refinement"].mean_residual if "refinement" in stages else None,
     }
 

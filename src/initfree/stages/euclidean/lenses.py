@@ -117,8 +117,9 @@ class Lenses:
             params = np.array(camera.params, dtype=np.float64)
             params[list(free)] = values[start : start + len(free)]
             start += len(free)
-            lengths, size = camera.focal_length_idxs(), max(camera.width, camera.height)
-            params[lengths] = np.clip(params[lengths], 0.1 * size, 10.0 * size)
+            size = max(camera.width, camera.height)
+            for k in camera.focal_length_idxs():
+                params[k] = min(max(params[k], 0.1 * size), 10.0 * size)
             cameras.append(with_parameters(camera, params))
         return replace(self, cameras=tuple(cameras))
 

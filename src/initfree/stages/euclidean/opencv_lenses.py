@@ -122,11 +122,12 @@ class OpenCVProjection:
 
 
 def _twelve(lenses: Lenses) -> Array:
-    result = np.zeros((len(lenses.cameras), _NUMBERS))
-    for g, camera in enumerate(lenses.cameras):
-        for value, place in zip(camera.params, PLACES[camera.model_name], strict=True):
-            result[g, [0, 1] if place == _BOTH else [place]] = value
-    return result
+    rows = [[0.0] * _NUMBERS for _ in lenses.cameras]  # lists: an array takes longer to fill number by number
+    for row, camera in zip(rows, lenses.cameras, strict=True):
+        for value, place in zip(camera.params.tolist(), PLACES[camera.model_name], strict=True):
+            for k in (0, 1) if place == _BOTH else (place,):
+                row[k] = value
+    return np.array(rows)
 
 
 def projection(lenses: Lenses, cam: Index, keypoints: Array) -> OpenCVProjection | Projection:

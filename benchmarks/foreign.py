@@ -131,7 +131,8 @@ def make(
                 print(place.name, "has no truth for every image:", error, flush=True)
                 (place / "done").touch()
                 continue
-            make_of(source, place, np.random.default_rng([seed, *Path(name).name.encode(), 1]), each, seed)
+            held = source.made.config.determined if source.made is not None else "adversarial" not in Path(name).parts
+            make_of(source, place, np.random.default_rng([seed, *Path(name).name.encode(), 1]), each, seed, held)
             (place / "done").touch()
 
 
@@ -141,8 +142,8 @@ def measured(name: str) -> makers.Source:
     return makers.measured(folder / "input", folder / "gt")
 
 
-def make_of(source: makers.Source, place: Path, rng: np.random.Generator, each: int, seed: int) -> None:
-    """All models of one dataset."""
+def make_of(source: makers.Source, place: Path, rng: np.random.Generator, each: int, seed: int, held: bool) -> None:
+    """All models of one dataset, whose observations determine it where it is `held`."""
     made = source.made
     wanted: dict[str, Callable[[makers.Source], pycolmap.Reconstruction | None]] = {
         "adjusted": lambda one: makers.settled(makers.copy(one)),
@@ -167,7 +168,7 @@ def make_of(source: makers.Source, place: Path, rng: np.random.Generator, each: 
         model.write(place / how)
         told = {"label": "wrong"} if how == "two-scenes" else makers.label(model, source)
         told |= {"preset": place.name.rpartition("-")[0], "seed": seed, "maker": how, "all_images": len(source.truth.names)}
-        told |= {"determined": made.config.determined if made is not None else "adversarial" not in str(place.parent)}
+        told["determined"] = held
         told["pixels"] = model.compute_mean_reprojection_error()
         (place / how / "label.json").write_text(json.dumps(told))
         print(place.name, how, told["label"], flush=True)

@@ -8,6 +8,9 @@ from synthetic import Scene, ring
 
 import initfree
 from initfree.auto.intrinsics import refine_intrinsics
+from initfree.auto.search import STATED, Search
+from initfree.auto.solution import Deferred
+from initfree.auto.start import run_start
 from initfree.certificate import certify
 from initfree.data.observations import EXIF, GUESS, FocalPrior
 from initfree.data.problem import Problem, restricted
@@ -122,6 +125,21 @@ def test_what_exif_states_of_every_image_is_held_first_and_not_believed_where_it
     cameras = [result.problem.observations.cameras[int(k)] for k in result.problem.camera_ids]
     assert np.allclose([camera.mean_focal_length() for camera in cameras], FOCAL, rtol=0.03)
     assert result.certificate.evidence.focal_rise is not None
+
+
+def test_a_deferred_start_runs_after_all_where_nothing_else_leads_to_a_solution(scene):
+    """A third of the matches are wrong: stage 1 suspects them, and nothing else starts from the focal lengths of EXIF."""
+    rng = np.random.default_rng(3)
+    wrong = rng.random(len(scene.m)) < 0.35
+    m = np.where(wrong[:, None], rng.uniform(-0.6, 0.6, scene.m.shape), scene.m)
+    problem = with_priors(replace(scene, m=m), [FOCAL] * 10, [EXIF] * 10)
+    search = Search(problem, initfree.SolveConfig())
+    held = search.again(replace(problem, intrinsics="found"))
+    for starts, _ in STATED:
+        for start in starts(held):
+            held.keep(run_start(held.problem, start, lambda: held.baselines))
+    assert any(isinstance(outcome, Deferred) for outcome in held.outcomes)
+    assert len(held.attempts) == 1
 
 
 def test_photographs_that_are_given_one_guess_share_a_camera_where_that_explains_them(scene):

@@ -277,10 +277,18 @@ def trimmed(search: Search) -> list[Start]:
     return [Start(f"trimmed by {share:.0%}", plain, trimmed=share) for share in TRIMMED]
 
 
+def configured_after_all(search: Search) -> list[Start]:
+    """The configured start, if it was deferred and no other led to a solution."""
+    return [] if search.attempts else _deferred(search)
+
+
 def outward(search: Search) -> list[Start]:
     """Cameras that look outward; and the configured start, if it was deferred."""
-    put_off = [o.start.whole for o in search.outcomes if isinstance(o, Deferred)]
-    return [*put_off, search.start("spectral-outward", search.voted, init="spectral-outward")]
+    return [*_deferred(search), search.start("spectral-outward", search.voted, init="spectral-outward")]
+
+
+def _deferred(search: Search) -> list[Start]:
+    return [outcome.start.whole for outcome in search.outcomes if isinstance(outcome, Deferred)]
 
 
 def continued(search: Search) -> list[Start]:
@@ -328,7 +336,12 @@ ROUNDS = (
     Round(continued, 1),
     Round(random, SEEDS),
 )
-STATED = (Round(rotations_first, 1), Round(refined_with_rotations, 1), Round(configured, 1))
+STATED = (
+    Round(rotations_first, 1),
+    Round(refined_with_rotations, 1),
+    Round(configured, 1),
+    Round(configured_after_all, 0),  # the same start
+)
 """with the focal lengths of EXIF"""
 
 

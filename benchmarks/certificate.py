@@ -338,7 +338,11 @@ def run(runs: Path, first_seed: int = 1000, seeds: int = 11, sets: tuple[str, ..
     with ProcessPoolExecutor(workers) as pool, runs.open("a") as file:
         jobs = {pool.submit(runs_of, *dataset): dataset for dataset in wanted}
         for k, job in enumerate(as_completed(jobs), start=1):
-            made = job.result()
+            try:
+                made = job.result()
+            except initfree.InputError as refused:  # of the generator: a density that this seed's cameras do not see
+                console.log("left out:", *jobs[job], refused, log_locals=False)
+                continue
             file.write("".join(json.dumps(r) + "\n" for r in made))
             file.flush()
             console.log(f"{k} of {len(jobs)}", *jobs[job], [r["accepted"] for r in made], log_locals=False)

@@ -304,10 +304,13 @@ def one_scene(e: Evidence) -> Finding | None:
     """Near and far landmarks must give the same cameras, see `certificate.depth_halves`."""
     if e.history.searching or e.near_far is None:
         return None
-    rotation, most = e.near_far[0], T.CLEAR_NEAR_FAR
-    if 100.0 - rotation > most and e.random_halves is not None:
-        most = max(most, T.MAX_NEAR_FAR * (100.0 - e.random_halves[0]), e.near_far_expected)
+    rotation, most = e.near_far.rotation_auc20, T.CLEAR_NEAR_FAR
     margin = 1.0 - (100.0 - rotation) / most
+    if margin < 0.0 and e.random_halves is not None:
+        chance = e.random_halves
+        most = max(most, T.MAX_NEAR_FAR * (100.0 - chance.rotation_auc20))
+        gain = e.near_far.gain / max(chance.gain, np.finfo(float).tiny)
+        margin = 1.0 - min((100.0 - rotation) / most, gain / T.MAX_NEAR_FAR_GAIN)
     reason = (
         f"near and far landmarks contradict each other (AUC@20 {rotation:.0f} between the cameras of either): something "
         "moves on its own, and nothing tells which is the scene"

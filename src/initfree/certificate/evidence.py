@@ -21,7 +21,7 @@ from initfree.certificate.baseline import Baselines, baselines
 from initfree.certificate.coherence import coherence
 from initfree.certificate.coincident import twin_share
 from initfree.certificate.contradiction import Contradiction, contradiction
-from initfree.certificate.depth_halves import expected_between, near_against_far, random_halves
+from initfree.certificate.depth_halves import Halves, near_against_far, random_halves
 from initfree.certificate.focal import FocalLengths, focal_rise
 from initfree.certificate.freer import (
     FOCAL,
@@ -368,19 +368,14 @@ class Evidence:
         return shuttered(*self._settled)
 
     @cached_property
-    def near_far(self) -> tuple[float, float] | None:
+    def near_far(self) -> Halves | None:
         """See `depth_halves.near_against_far`."""
         return near_against_far(*self._settled)
 
     @cached_property
-    def random_halves(self) -> tuple[float, float] | None:
+    def random_halves(self) -> Halves | None:
         """The same of halves by chance."""
         return random_halves(*self._settled)
-
-    @cached_property
-    def near_far_expected(self) -> float:
-        """See `depth_halves.expected_between`."""
-        return expected_between(*self._settled)
 
     @cached_property
     def hinge(self) -> Hinge:
@@ -485,7 +480,7 @@ _EXPENSIVE: dict[str, Callable[[Evidence], dict[str, float]]] = {
     "with_lens": lambda e: e.with_lens.figures("lens"),
     "with_own_focal_lengths": lambda e: e.with_own_focal_lengths.figures("own_focal"),
     "with_shutter": lambda e: e.with_shutter.figures("shutter"),
-    "near_far": lambda e: {} if e.near_far is None else {"near_far_auc20": e.near_far[0]},
+    "near_far": lambda e: {} if e.near_far is None else {"near_far_auc20": e.near_far.rotation_auc20},
     "hinge": lambda e: {"hinge_thickness": e.hinge.thickness, "hinge_lever": e.hinge.lever},
 }
 """figures that cost more, as numbers"""

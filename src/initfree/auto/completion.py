@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from initfree.auto.consistent_part import readjusted
-from initfree.auto.ranking import same_cameras
+from initfree.auto.ranking import stayed
 from initfree.auto.search import Search
 from initfree.auto.solution import Solution
 from initfree.certificate.depths import with_depth
@@ -54,7 +54,7 @@ def without_outliers(_: Search, solution: Solution) -> Solution | None:
         return placed
     joint = joint_before(solution, left, reconstruction)
     part = solution.part(problem, reconstruction, landmarks=left, joint=joint)
-    if same_cameras(solution.reconstruction, reconstruction):
+    if stayed(solution.reconstruction, reconstruction):
         part = replace(part, evidence=part.evidence.after(solution.evidence))
     return part.reporting("consensus", began, iterations=steps, cost=cost)
 

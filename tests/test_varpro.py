@@ -73,7 +73,7 @@ def test_a_loss_of_ones_own_takes_the_way_of_the_built_in_ones(monkeypatch: pyte
     assert stage.linearise() < before
     assert stage.loss_scale == SCALE
     assert not np.array_equal(kept[1], stage.P)
-    with pytest.raises(InputError, match="loss is 'geman'; expected one of none, cauchy, soft-l1, huber, mine, truncated"):
+    with pytest.raises(InputError, match=r"loss is 'geman'; expected one of none, cauchy, .*mine, truncated"):
         run("geman")
 
 

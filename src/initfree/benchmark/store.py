@@ -108,6 +108,11 @@ class Store:
     def _plan(self) -> Path:
         return self.directory / "plan.parquet"
 
+    @property
+    def planned(self) -> bool:
+        """Whether the rows that the configuration has are known."""
+        return self._plan.is_file()
+
     def plan(self, jobs: Iterable[Job]) -> None:
         """Keep which rows the configuration has: to know it later needs neither its data nor its code."""
         rows = [{"job": job.key, "key": key} for job in jobs for key in job.row_keys]
@@ -126,7 +131,7 @@ class Store:
         parts = sorted((self.directory / "rows").glob("part-*.parquet"))
         tables = [_read(part) for part in parts]
         table = (pa.concat_tables(tables) if tables else SCHEMA.empty_table()).to_pandas()
-        if self._plan.is_file():
+        if self.planned:
             plan = _read(self._plan, ["key"], "start the sweep again to make it anew")
             table = table[table["key"].isin(plan.column("key").to_pylist())].copy()
         table["accepted"] = table["accepted"].astype("boolean")
@@ -210,8 +215,10 @@ def described(source: Path) -> tuple[dict[str, Any], Frame]:
     if source.is_file():
         return archived(source)
     store = Store.existing(source)
-    jobs, missing, _ = store.progress()
-    return {**store.about(), "jobs": jobs, "missing": missing}, store.rows()
+    rows = store.rows()
+    # The rows of a sweep without a plan are there all the same.
+    jobs, missing, _ = store.progress() if store.planned else (rows["job"].nunique(), 0, 0)
+    return {**store.about(), "jobs": jobs, "missing": missing}, rows
 
 
 def archived(file: Path) -> tuple[dict[str, Any], Frame]:

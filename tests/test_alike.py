@@ -12,7 +12,7 @@ from initfree.certificate import Evidence, History, judge
 from initfree.certificate.checks import NONE_BELONGS
 from initfree.certificate.depth_halves import near_against_far
 from initfree.certificate.left_out import fitting
-from initfree.certificate.photo_order import told_by_order
+from initfree.certificate.photo_order import joint_by_order
 from initfree.data.problem import restricted, without_cameras
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Tracks
@@ -35,7 +35,7 @@ def seen_from(places: np.ndarray) -> Reconstruction:
 
 def told(names: list[str], own: np.ndarray, other: np.ndarray) -> int:
     tracks = Tracks(np.arange(13), np.arange(14), 13)
-    return told_by_order(names, tracks, SECOND, seen_from(own), seen_from(other))
+    return joint_by_order(names, tracks, SECOND, seen_from(own), seen_from(other))
 
 
 def test_who_walks_on_has_not_jumped_back():

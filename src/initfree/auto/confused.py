@@ -38,7 +38,7 @@ def only_contradicted(certificate: Certificate) -> bool:
 def joined_otherwise(certificate: Certificate) -> Reconstruction | None:
     """The reconstruction with the other joint of its two parts, where the order of the photographs speaks for it."""
     e = certificate.evidence
-    if not (only_contradicted(certificate) and e.told_by_order < 0) or e.contradiction is None:
+    if not (only_contradicted(certificate) and e.joint_by_order < 0) or e.contradiction is None:
         return None
     return e.contradiction.other
 

@@ -31,7 +31,7 @@ def with_other_joint(search: Search, solution: Solution) -> Solution | None:
     evidence = solution.evidence
     found = evidence.contradiction if evidence.asked("contradiction") else None
     before = next((attempt for attempt in search.attempts if attempt.start is solution.start), None)
-    if found is None or found.other is None or not found.found or before is None or evidence.told_by_order:
+    if found is None or found.other is None or not found.found or before is None or evidence.joint_by_order:
         return None
     if solution.problem.observations is not search.problem.observations or before.problem.names != solution.problem.names:
         return None

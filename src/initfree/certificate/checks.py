@@ -179,9 +179,9 @@ def one_joint(e: Evidence) -> Finding | None:
         f"landmarks say so, and {c.agreeing} of {c.misfits} others agree on another joint, turned by {c.turn:.0f}° "
         f"and {c.scale:.2g} times as large: two places may look alike"
     )
-    if e.told_by_order < 0:
+    if e.joint_by_order < 0:
         reason += ", and the order of the photographs speaks for that joint"
-    contradicted = e.told_by_order < 0 or (c.found and e.told_by_order == 0 and not e.other_joint_doubles)
+    contradicted = e.joint_by_order < 0 or (c.found and e.joint_by_order == 0 and not e.other_joint_doubles)
     return Finding(ONE_JOINT, -_CERTAIN if contradicted else _CERTAIN, reason, _few(e, e.joint.smaller))
 
 
@@ -457,7 +457,7 @@ def settles(e: Evidence, witness: Witness) -> bool:
         c = e.contradiction
         if c is None or not (c.asked or "matches" in e.history.confirmed):
             return False
-        return e.told_by_order > 0 or (e.told_by_order == 0 and (not c.found or e.other_joint_doubles))
+        return e.joint_by_order > 0 or (e.joint_by_order == 0 and (not c.found or e.other_joint_doubles))
     return False
 
 

@@ -40,7 +40,7 @@ from initfree.certificate.history import History
 from initfree.certificate.joint import Joint, weakest_joint
 from initfree.certificate.left_out import fitting
 from initfree.certificate.modes import Determination, determination, drift
-from initfree.certificate.photo_order import told_by_order
+from initfree.certificate.photo_order import joint_by_order
 from initfree.certificate.reversal import reversal_rise
 from initfree.certificate.thresholds import (
     DEVIATIONS,
@@ -82,7 +82,7 @@ class ByCamera:
 
 _OF_CAMERAS = (
     "baselines", "joint", "system", "uncertainty", "determination", "duplication", "hinge", "reversal_rise", "alternative",
-    "focal_rise", "twin_share", "drift_of_intact", "contradiction", "told_by_order",
+    "focal_rise", "twin_share", "drift_of_intact", "contradiction", "joint_by_order",
 )  # fmt: skip
 """figures that do not change when landmarks without a depth are removed"""
 _OF_AGREEING = ("determination", "duplication", "hinge", "twin_share", "drift_of_intact")
@@ -291,12 +291,12 @@ class Evidence:
         return contradiction(self.problem, self.reconstruction, self.joint.smaller)
 
     @cached_property
-    def told_by_order(self) -> int:
+    def joint_by_order(self) -> int:
         """Whether the order of the photographs speaks for the present joint (1) or for the other one (-1)."""
         c = self.contradiction
         if c is None or not c.no_chance or c.other is None:
             return 0
-        return told_by_order(self.names, self.problem.tracks, self.joint.smaller, self.reconstruction, c.other)
+        return joint_by_order(self.names, self.problem.tracks, self.joint.smaller, self.reconstruction, c.other)
 
     @cached_property
     def other_joint_doubles(self) -> bool:
@@ -472,7 +472,7 @@ _EXPENSIVE: dict[str, Callable[[Evidence], dict[str, float]]] = {
     },
     "duplication": lambda e: {"sharing": e.duplication.sharing, "twins": e.duplication.twins},
     "contradiction": lambda e: {} if e.contradiction is None else e.contradiction.figures(),
-    "told_by_order": lambda e: {"told_by_order": e.told_by_order},
+    "joint_by_order": lambda e: {"joint_by_order": e.joint_by_order},
     "twin_share": lambda e: {"twin_share": e.twin_share},
     "drift_of_intact": lambda e: {} if e.drift_of_intact is None else {"drift_of_intact": e.drift_of_intact},
     "projective_ratio": lambda e: {"projective_ratio": e.projective_ratio},

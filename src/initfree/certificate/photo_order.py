@@ -37,7 +37,7 @@ class _Steps:
     """median distance of the smaller part's cameras from the nearest of the others"""
 
 
-def told_by_order(
+def joint_by_order(
     names: Sequence[str], tracks: Tracks, smaller: NDArray[np.bool_], own: Reconstruction, other: Reconstruction
 ) -> int:
     """1 if the order of the names speaks for `own` and against `other`, -1 the other way round, 0 if it says nothing.

@@ -308,7 +308,7 @@ def one_scene(e: Evidence) -> Finding | None:
     margin = 1.0 - (100.0 - rotation) / most
     if margin < 0.0 and e.random_halves is not None:
         chance = e.random_halves
-        most = max(most, T.MAX_NEAR_FAR * (100.0 - chance.rotation_auc20))
+        most = max(most, T.MAX_NEAR_FAR * (100.0 - chance.rotation_auc20), e.near_far_expected)
         gain = e.near_far.gain / max(chance.gain, np.finfo(float).tiny)
         margin = 1.0 - min((100.0 - rotation) / most, gain / T.MAX_NEAR_FAR_GAIN)
     reason = (

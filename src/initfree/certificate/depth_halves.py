@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 
 from initfree.certificate.closeness import closeness
 from initfree.certificate.joint import across, least_joining, reach, sweep_order
+from initfree.certificate.modes import determination
+from initfree.certificate.uncertainty import camera_system
 from initfree.data.problem import Problem
 from initfree.data.reconstruction import Reconstruction
 from initfree.data.tracks import Array, Tracks
 from initfree.engine.levenberg_marquardt import NEAR, LMConfig
 from initfree.engine.losses import Cauchy
 from initfree.stages.euclidean.adjustment import EuclideanAdjustment
-from initfree.stages.euclidean.residuals import INLIER_PIXELS, residuals
+from initfree.stages.euclidean.parameters import FreeIntrinsics
+from initfree.stages.euclidean.residuals import INLIER_PIXELS, consensus, residuals
 
 LEAST = 15
 """observations of an image in either half"""
@@ -51,6 +54,19 @@ def random_halves(problem: Problem, reconstruction: Reconstruction) -> Halves | 
     """Two halves drawn by chance, adjusted to the end."""
     chance = np.random.default_rng(0).permutation(problem.tracks.landmarks)
     return _between(problem, reconstruction, chance < problem.tracks.landmarks / 2, np.inf)
+
+
+def expected_between(problem: Problem, reconstruction: Reconstruction) -> float:
+    """Percent that the AUC@20 of rotations between near and far may lack by the covariance of either half."""
+    nearer, t, r = _by_depth(problem, reconstruction), problem.tracks, reconstruction
+    agreeing, free = consensus(problem, reconstruction), FreeIntrinsics.unless(True)
+    lacking = 0.0
+    for half in (nearer, ~nearer):
+        system = camera_system(
+            t, problem.m, problem.unit, r.cameras, r.xyz, agreeing & half[t.landmark], free=free, groups=problem.camera_ids
+        )  # fmt: skip
+        lacking += 100.0 - (determination(system).rotation_auc20 if system.solvable else 0.0)
+    return lacking
 
 
 def _joined(problem: Problem, reconstruction: Reconstruction, half: NDArray[np.bool_]) -> bool:

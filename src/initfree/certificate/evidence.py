@@ -21,7 +21,7 @@ from initfree.certificate.baseline import Baselines, baselines
 from initfree.certificate.coherence import coherence
 from initfree.certificate.coincident import twin_share
 from initfree.certificate.contradiction import Contradiction, contradiction
-from initfree.certificate.depth_halves import Halves, near_against_far, random_halves
+from initfree.certificate.depth_halves import Halves, expected_between, near_against_far, random_halves
 from initfree.certificate.focal import FocalLengths, focal_rise
 from initfree.certificate.freer import (
     FOCAL,
@@ -376,6 +376,11 @@ class Evidence:
     def random_halves(self) -> Halves | None:
         """The same of halves by chance."""
         return random_halves(*self._settled)
+
+    @cached_property
+    def near_far_expected(self) -> float:
+        """See `depth_halves.expected_between`."""
+        return expected_between(*self._settled)
 
     @cached_property
     def hinge(self) -> Hinge:

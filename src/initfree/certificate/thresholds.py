@@ -130,7 +130,7 @@ MIN_OWN_CAMERAS_AUC20 = 90.0
 MAX_NEAR_FAR = 2.0
 """times the distance (percent that the AUC@20 of rotations lacks) of cameras from random halves of the landmarks that those
 from the nearer half may have from those from the farther: 1.9 and less in right results on photographs of which it is, 2.4
-and more in wrong ones;"""
+and more in wrong ones. Where the covariance of the halves expects more, as much as that;"""
 MAX_NEAR_FAR_GAIN = 1.6
 """and times what cameras of their own gain random halves: 0.5 to 1.5 in ten of fourteen right rendered collections that are
 farther apart, 1.7 and more where a lorry drives along. Both count, and"""

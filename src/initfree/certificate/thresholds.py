@@ -132,7 +132,7 @@ MAX_NEAR_FAR = 2.0
 from the nearer half may have from those from the farther: 1.9 and less in right results on photographs of which it is, 2.4
 and more in wrong ones. Where the covariance of the halves expects more, as much as that;"""
 MAX_NEAR_FAR_GAIN = 1.6
-"""and times what cameras of their own gain random halves: 0.5 to 1.5 in ten of fourteen right rendered collections that are
+"""and times what cameras of their own gain random halves: 0.5 to 1.5 in nine of thirteen right rendered collections that are
 farther apart, 1.7 and more where a lorry drives along. Both count, and"""
 CLEAR_NEAR_FAR = 4.0
 """percent at least; 4.3 and more where something that moves takes the cameras with it"""
